@@ -246,6 +246,7 @@ class Custodian(AdmittingCustodian):
             "release_time": release_time,
             "synopsis": {"digest": digest_of("synopsis"), "records": 50},
             "measurement": None,
+            "spent": None,
         }
         spending = {
             "round": round_id,

@@ -66,7 +66,8 @@ class RecordBook:
 
     def append(self, action: str, account: str, round_id: str, cost: Cost, events: str) -> None:
         last = self.journal[-1] if self.journal else None
-        if last is None or not round_id or (last.action, last.round_id) != (action, round_id):
+        together = last is not None and last.action in (action, "reduce") and last.round_id == round_id
+        if not round_id or not together:
             self.time += timedelta(seconds=1)  # else they are of one transaction
         entry = JournalEntry(len(self.journal) + 1, self.time, action, account, round_id, cost, events, b"")
         self.journal.append(chained(self.journal[-1].digest if self.journal else START, entry))

@@ -297,7 +297,8 @@ class Told:
             known = None
             if synopsis is not None:
                 known = {"digest": synopsis_digest(synopsis).hex(), "records": len(SYNOPSIS)}
-            release = {"sealed_root": before, "release_time": TIME + 60, "synopsis": known, "measurement": None}
+            release = {"sealed_root": before, "release_time": TIME + 60, "synopsis": known}
+            release |= {"measurement": None, "spent": None}
             result = {"stream": self._stream(stream), "charge": cost}
             records.append(self._record(Kind.ROUND_RELEASED, release, result))
         else:

@@ -245,7 +245,7 @@ ITEM_VALUES: list[Any] = [
     items.SealItem("r-1", ROOT, NONCE),
     items.ReservationItem("r-1", CHARGES, HEAD, 5),
     items.WorkloadItem("r-1", "ann", None),
-    items.ReleaseItem("r-1", ROOT, 5, item_parts.RecordedSynopsis(DIGEST, 3), None),
+    items.ReleaseItem("r-1", ROOT, 5, item_parts.RecordedSynopsis(DIGEST, 3), None, 7),
     items.SpendingItem("r-1", CHARGES, HEAD, 5, DIGEST),
     items.ResultItem("r-1", "ann", item_parts.RecordedStream(DIGEST, 1, 2), Cost(epsilon=3)),
     items.AbortItem("r-1", ROOT, "the power failed", 5),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
-from equipoise.accounting import Cost, PrivacyEvent, ZcdpEvent, charge_at, charge_of, events_from_json
+from equipoise.accounting import RHO_UNIT, Cost, PrivacyEvent, ZcdpEvent, charge_at, charge_of, events_from_json
 from equipoise.verification.pairs import pairs_hold
 
 # By how much a Renyi curve may come out differently on another machine: less than was added to it.
@@ -31,6 +32,18 @@ def is_part_of(spent: Sequence[PrivacyEvent], planned: Sequence[PrivacyEvent]) -
     if not isinstance(whole, ZcdpEvent) or not isinstance(some, ZcdpEvent):
         return False
     return some.rho < whole.rho and some == replace(whole, rho=some.rho)
+
+
+def is_spent(parts: Sequence[PrivacyEvent], spent: int) -> bool:
+    """Returns whether a charge is what a grant's statements came to.
+
+    Args:
+        parts: the privacy events of the charge on the data account, of which there are none if nothing was spent.
+        spent: what the statements came to, in units of 10^-12 of rho.
+    """
+    if not parts:
+        return spent == 0
+    return len(parts) == 1 and isinstance(parts[0], ZcdpEvent) and parts[0].rho == Fraction(spent, RHO_UNIT)
 
 
 def is_cost_of(parts: tuple[PrivacyEvent, ...], cost: Cost, order: float | None) -> bool:

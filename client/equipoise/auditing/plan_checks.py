@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from equipoise.accounting import Cost
+from equipoise.accounting import Cost, in_rho
 from equipoise.auditing.accounts import Accounts
-from equipoise.auditing.charge_parts import is_cost_of_events
+from equipoise.auditing.charge_parts import is_cost_of_events, is_spent
 from equipoise.auditing.rounds import Charges, Recorded, RecordedRound, recorded_charges
 from equipoise.auditing.session_checks import check_session_terms
 from equipoise.auditing.standing_checks import check_measurement
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import COUNTED_FOR, Budget
 from equipoise.model.dangers import Dangers, dangers_of_round, not_accepted
+from equipoise.model.rounds import GRANT
 from equipoise.records.dataset_items import DataItem, DatasetItem
 from equipoise.records.item_parts import NOTHING_CHARGED
 from equipoise.records.items import ChargeItem, ReservationItem, ResultItem, SpendingItem
@@ -51,6 +52,7 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         if plan.analyst_cost is not None:
             _check_cost(history, "analyst", terms.analyst_budget, plan.analyst_cost, plan.analyst_events)
         _check_charged(history, accounts)
+        _check_spent(history, accounts)
         used = (
             None
             if history.ended is None or history.release is None
@@ -128,6 +130,22 @@ def _check_charged(history: RecordedRound, accounts: Accounts) -> None:
     if len({charged[prefix + analyst] for analyst in charged_analysts}) > 1:
         raise VerificationFailed(f"{charging}: does not charge all analysts alike")
     _check_announced_charges(history, {analyst: charged[prefix + analyst] for analyst in charged_analysts})
+
+
+def _check_spent(history: RecordedRound, accounts: Accounts) -> None:
+    """A released grant is charged just what its release names and its analyst counts again; others name nothing."""
+    if history.release is None:
+        return
+    spent, of_grant = history.release.spent, history.terms.mechanism == GRANT
+    if (spent is not None) is not of_grant:
+        raise VerificationFailed(
+            f"{history.ended}: does not say what a grant has spent, or says it of another round"
+        )
+    account = f"data/{history.account}"
+    if spent is not None and not is_spent(accounts.by_name[account].charges[history.terms.round_id].parts, spent):
+        raise VerificationFailed(
+            f"{history.ended}: says that rho {in_rho(spent)} was spent, and {account} is charged another sum"
+        )
 
 
 def _charged_until_sealed(history: RecordedRound, accounts: Accounts) -> Charges:

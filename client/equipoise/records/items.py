@@ -149,6 +149,8 @@ class ReleaseItem:
     """The release of a round; `synopsis` is None where none was released.
 
     `measurement`: the SHA-256 of a measurement's numbers, from which later rounds answer; None of any other round.
+    `spent`: what a grant's statements came to, in units of 10^-12 of rho, which is all that it is charged; None of
+    any other round.
     """
 
     round_id: str = key("round", TEXT)
@@ -156,6 +158,7 @@ class ReleaseItem:
     release_time: int = key("release_time", COUNT)
     synopsis: RecordedSynopsis | None = key("synopsis", optional(SYNOPSIS))
     measurement: bytes | None = key("measurement", optional(HASH))
+    spent: int | None = key("spent", optional(COUNT))
 
 
 @canonical_object

@@ -25,7 +25,7 @@ VARIANCE_BITS = 20  # variances of noise are rounded up to units of 2^-20
 
 
 def check_spending(statements: Iterable[bytes], proven: ProvenRound) -> str:
-    """Checks that what statements cost together is within the grant's budget.
+    """Checks that what statements cost together is within the grant's budget, and all that was charged for it.
 
     Args:
         statements: the exact bytes of each, in the order in which they were answered.
@@ -36,7 +36,8 @@ def check_spending(statements: Iterable[bytes], proven: ProvenRound) -> str:
 
     Raises:
         VerificationFailed: they cost more, or one of them does not say what it may cost, or says so in a session
-            that is no grant; or the measurement that answers are combined with is not one of the dataset.
+            that is no grant; or the measurement that answers are combined with is not one of the dataset; or the
+            people in the table were charged another sum at the release.
     """
     of_grant, account = proven.round.mechanism == GRANT, GrantAccount(UNLIMITED)
     sizes, persons = proven.schema.sizes, proven.dataset.persons.records
@@ -49,16 +50,26 @@ def check_spending(statements: Iterable[bytes], proven: ProvenRound) -> str:
             )
         if of_grant:
             account.pay(wanted_of(statement, proven.schema, f"statements[{i}]", standing))
+    spent = account.filter.spent
+    if proven.release is not None:
+        _check_charged(proven.release.spent, spent if of_grant else None)
     if not of_grant:
         return ""
     budget = proven.round.data_budget
-    reached = epsilon_of(Cost(rho=account.filter.spent), budget.delta, None) if account.filter.spent else 0.0
+    reached = epsilon_of(Cost(rho=spent), budget.delta, None) if spent else 0.0
     if reached > budget.epsilon * (1 + TOLERANCE):
         raise VerificationFailed(
             f"the statements cost epsilon {reached:.6g} at delta {budget.delta:g}, and the grant was of "
             f"{budget.epsilon:g}"
         )
-    return f"; rho {in_rho(account.filter.spent)} was paid"
+    return f"; rho {in_rho(spent)} was paid"
+
+
+def _check_charged(charged: int | None, paid: int | None) -> None:
+    """Checks what the release says that the table was charged; None where nothing is paid by statement."""
+    if charged != paid:
+        said, came = ("nothing" if each is None else f"rho {in_rho(each)}" for each in (charged, paid))
+        raise VerificationFailed(f"the release charges {said} for the statements, which come to {came}")
 
 
 def check_noise(statements: Sequence[bytes], queries: Sequence[int], results: Results, proven: ProvenRound) -> None:

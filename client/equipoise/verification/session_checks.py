@@ -114,7 +114,8 @@ def check_asked(
         What was asked, None if nothing was; and what it is, for people.
 
     Raises:
-        VerificationFailed: The statements are missing, or others than those committed to, counted or remembered.
+        VerificationFailed: The statements are missing, or others than those committed to, counted or remembered;
+            or those of a grant come to another sum than was charged.
         InvalidArgument: A statement cannot be compiled.
         BudgetExhausted: There are more queries than the share allows.
     """
@@ -124,7 +125,7 @@ def check_asked(
             raise VerificationFailed("nothing was answered, but there are statements")
         if own is not None or questions:
             raise VerificationFailed("nothing of yours was answered, but you say that you asked")
-        return None, "none"
+        return None, f"none{check_spending((), proven)}"
     if salt is None or workload is None:
         raise VerificationFailed("there are answers, but not the statements, or not their salt")
     if proven.seal is not None and workload_commitment(salt, workload) != proven.commitment:

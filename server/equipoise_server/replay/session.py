@@ -1,8 +1,9 @@
-"""Checks the parts of a session that other rounds lack: slots of statements, and answers given before the release.
+"""Checks the parts of a session that other rounds lack: slots, answers before the release, and what a grant spent.
 
 The stored message and receipt of each answer must agree with the release, which the replay computes again. The
 slots must follow the plan: each is used once, within the session's length, by its own share. Where statements are
-answered at once, none may be left out: whoever could choose a slot could choose the noise that is drawn in it.
+answered at once, none may be left out: whoever could choose a slot could choose the noise that is drawn in it. The
+people in the table must be charged for all that the statements of a grant came to.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import asdict
 
 import numpy as np
 
-from equipoise.errors import DataLoss, EquipoiseError, VerificationFailed
+from equipoise.accounting import Cost
+from equipoise.errors import BudgetExhausted, DataLoss, EquipoiseError, VerificationFailed
 from equipoise.model.rounds import GRANT
 from equipoise.profile.receipt_store import read_session_receipt
 from equipoise.queries.grant_account import GrantAccount
@@ -29,6 +31,7 @@ from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.replay.answers import named
 from equipoise_server.replay.differences import Difference, Differs, same
 from equipoise_server.replay.stored import StoredRound
+from equipoise_server.rounds.grant_ending import charge_of_spent
 from equipoise_server.rounds.store.paid_statements import reads_wanted
 
 
@@ -57,18 +60,32 @@ def check_none_left_out(asked: Iterable[SessionWorkload]) -> None:
 
 
 def check_live_answers(stored: StoredRound) -> str:
-    """Raise `Differs` unless every answer was given, and its receipt signed, as it was released."""
-    live = stored.live_answers
+    """Raise `Differs` unless every answer was given, and its receipt signed, as released, and a grant is paid."""
+    live, account = stored.live_answers, GrantAccount(stored.round.plan.data_cost.rho)
     same("analysts who were answered", ", ".join(sorted(live)), ", ".join(sorted(stored.workloads)))
     for analyst in live:
         try:
-            _check_analyst(stored, analyst)
-        except (DataLoss, VerificationFailed) as error:
+            _check_analyst(stored, analyst, account)
+        except (BudgetExhausted, DataLoss, VerificationFailed) as error:
             raise Differs(Difference(error.message, analyst=analyst)) from None
+    _check_spent(stored, account.filter.spent)
     return f"{sum(map(len, live.values())):,} answers were told, with receipts, as they were released"
 
 
-def _check_analyst(stored: StoredRound, analyst: str) -> None:
+def _check_spent(stored: StoredRound, spent: int) -> None:
+    """Raise `Differs` unless a grant is charged, on record, what its statements came to, counted here again."""
+    of_grant = stored.round.mechanism == GRANT
+    same("what the grant's statements came to", stored.committed.release.spent, spent if of_grant else None)
+    if not of_grant:
+        return
+    due = charge_of_spent(stored.round, spent)
+    charged = {each.account: each.cost for each in stored.committed.spending.charges}
+    cost = due.counted(stored.order_of(due.account))
+    counted = charged.get(due.account, Cost())
+    same("the charge for what the grant's statements came to", asdict(counted), asdict(cost))
+
+
+def _check_analyst(stored: StoredRound, analyst: str, account: GrantAccount) -> None:
     rows, salt = stored.live_answers[analyst], stored.salts[analyst]
     statements, slots = asked_from_bytes(stored.workloads[analyst])
     same("answers that were told", len(rows), len(statements), analyst)
@@ -76,11 +93,10 @@ def _check_analyst(stored: StoredRound, analyst: str) -> None:
     assert salt is not None  # the workload opens its commitment under it
     deployment = read_session_receipt(rows[0].envelope).deployment
     chain, first = chain_start(deployment, stored.id, analyst, salt), 0
-    account = GrantAccount(stored.round.plan.data_cost.rho) if stored.round.mechanism == GRANT else None
-    paid = reads_wanted(stored.round, stored.dataset)
+    of_grant, wanted = stored.round.mechanism == GRANT, reads_wanted(stored.round, stored.dataset)
     promise = promise_of(stored.committed.roots[Kind.ROUND_OPENED], stored.committed.round)
     for i, (row, statement, slot) in enumerate(zip(rows, statements, slots, strict=True), start=1):
-        cost = 0 if account is None else account.pay(paid(statement))
+        cost = account.pay(wanted(statement)) if of_grant else 0
         asked = {"sequence": i, "slot": slot, "statement": statement, "cost": cost}
         same(f"answer {i}", {name: getattr(row, name) for name in asked}, asked, analyst)
         chunk = answers_from_chunk(row.chunk)
@@ -96,6 +112,6 @@ def _check_analyst(stored: StoredRound, analyst: str) -> None:
                 raise Differs(place)
         chain = chain_step(chain, i, slot, statement, chunk.answers)
         receipt = read_session_receipt(row.envelope)
-        wanted = SessionReceiptPayload(deployment, stored.id, analyst, i, chain, receipt.time, promise)
-        same(f"the receipt of answer {i}", asdict(receipt), asdict(wanted), analyst)
+        due = SessionReceiptPayload(deployment, stored.id, analyst, i, chain, receipt.time, promise)
+        same(f"the receipt of answer {i}", asdict(receipt), asdict(due), analyst)
     same("the receipt with the workload", stored.receipts[analyst], rows[-1].envelope, analyst)

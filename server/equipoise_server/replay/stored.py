@@ -12,6 +12,7 @@ from sqlalchemy import Row, select
 from equipoise.errors import WrongState
 from equipoise.records.record import stream_start, stream_step
 from equipoise_server.computation.streams import CHUNKS_IN_PART, StreamPart
+from equipoise_server.ledger.accounts import account
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.replay.committed import Committed, read_committed
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
@@ -100,6 +101,11 @@ class StoredRound:
             for row in connection.execute(query):
                 rows_of.setdefault(row.analyst, []).append(row)
         return rows_of
+
+    def order_of(self, name: str) -> float | None:
+        """Return the Renyi order at which a budget account counts; None where only its worst round does."""
+        with self.store.read() as connection:
+            return account(connection, name).cap.order
 
     def synopsis(self) -> bytes:
         """Return the cells of the synopsis's records, as they are stored."""

@@ -68,7 +68,7 @@ def return_unspent(connection: Connection, record: RoundRecord, spent: int | Non
     if sum(told) != spent:
         raise DataLoss(f"the statements of the grant {record.id} do not cost what was counted")
     if spent < record.plan.data_cost.rho:
-        charges.reduce(connection, record.id, _charge_of(record, spent), now)
+        charges.reduce(connection, record.id, charge_of_spent(record, spent), now)
 
 
 def spent_by(total: int, statements: Iterable[Wanted]) -> int:
@@ -84,8 +84,13 @@ def spent_by(total: int, statements: Iterable[Wanted]) -> int:
     return account.filter.spent
 
 
-def _charge_of(record: RoundRecord, spent: int) -> charges.Charge:
-    """Return the charge of `spent` units, under the name of the plan's own event; of nothing, without events."""
+def charge_of_spent(record: RoundRecord, spent: int) -> charges.Charge:
+    """Return the charge on the data account for what statements came to, in place of all that a grant allows.
+
+    Args:
+        record: the grant.
+        spent: what its statements came to, in units of 10^-12 of rho. For nothing the charge has no events.
+    """
     (planned,) = events_from_json(record.plan.data_events)
     parts = [ZcdpEvent(planned.name, Fraction(spent, RHO_UNIT))] if spent else []
     return charges.Charge(data_account(record.account), Cost(rho=spent), events_to_json(GRANT, parts))

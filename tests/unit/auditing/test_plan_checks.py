@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from harness import custodian as custodian_module
 from harness.audit_failures import failures
-from harness.custodian import ANALYST_PARTS, BUDGET, DATA_PARTS, ORDER, Custodian
+from harness.custodian import ANALYST_PARTS, BUDGET, DATA_PARTS, ORDER, SESSION, Custodian
 
 from equipoise.accounting import Cost, PrivacyEvent, ThresholdTests, ZcdpEvent, charge_at, charge_of, events_to_json
 from equipoise.auditing import accounts
@@ -16,6 +17,7 @@ from equipoise.auditing.verify import verify
 from equipoise.verification.conversion import epsilon_of
 
 ROUND = "aa"
+GIVEN = 10**9  # units of 10^-12 of rho
 
 
 def rho_of(epsilon: float) -> Fraction:
@@ -140,3 +142,41 @@ def test_a_danger_that_was_accepted_is_remarked() -> None:
     said = f"the round {ROUND} (equilibrium) was opened with the danger noise: answers are expected to err by"
     assert [each for each in remarks if "danger" in each and each.startswith(said)]
     assert not [each for each in remarks if "danger epsilon" in each]  # the budget has none
+
+
+def grant(spent: int | None, charged: int, mechanism: str = "grant") -> Custodian:
+    """A released grant of all of `GIVEN`: what its release says was spent, and what the data account is charged."""
+    custodian, account = Custodian(), "data/shop"
+    custodian.register()
+    (whole,) = custodian_module.DATA_PARTS
+    some = [ZcdpEvent("answers", Fraction(charged, 10**12))] if charged else []
+    custodian.unprotected.add(ROUND)
+    custodian.append("reserve", account, ROUND, charge_at([whole], ORDER), events_to_json("grant", [whole]))
+    custodian.append("run", account, ROUND, Cost(), json.dumps({"round": ROUND}))
+    custodian.open(ROUND, ("ann",), session={**SESSION, "turn_seconds": 0})
+    custodian.change_last("round", mechanism=mechanism)
+    custodian.change_last("plan", plan={"mechanism": mechanism}, terms={"mechanism": mechanism})
+    custodian.seal(ROUND)
+    if charged < GIVEN:
+        custodian.append("reduce", account, ROUND, charge_at(some, ORDER), events_to_json("grant", some))
+    custodian.append("spend", account, ROUND, charge_at(some, ORDER), events_to_json("grant", some))
+    custodian.release(ROUND)
+    custodian.change_last("release", spent=spent)
+    return custodian
+
+
+@pytest.mark.parametrize("spent", [0, 1, GIVEN - 1, GIVEN])
+def test_a_grant_is_charged_what_its_release_says_was_spent_to_the_unit(
+    monkeypatch: pytest.MonkeyPatch, spent: int
+) -> None:
+    monkeypatch.setattr(custodian_module, "DATA_PARTS", (ZcdpEvent("answers", Fraction(GIVEN, 10**12)),))
+    assert failures(grant(spent, spent)) == {}
+    for charged in (each for each in (spent - 1, spent + 1) if 0 <= each <= GIVEN):
+        assert "was spent, and data/shop is charged another sum" in failures(grant(spent, charged))["A9"]
+    assert "does not say what a grant has spent" in failures(grant(None, spent))["A9"]
+
+
+def test_no_other_round_says_that_it_has_spent_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(custodian_module, "DATA_PARTS", (ZcdpEvent("answers", Fraction(GIVEN, 10**12)),))
+    assert failures(grant(None, GIVEN, "online")) == {}
+    assert "or says it of another round" in failures(grant(GIVEN, GIVEN, "online"))["A9"]

@@ -48,7 +48,7 @@ from equipoise_server.ledger import charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.store.dataset_records import registered_digest
 from equipoise_server.rounds.store.datasets import dataset_of
-from equipoise_server.rounds.store.recorded_charges import charges_by_analyst, charges_of_round
+from equipoise_server.rounds.store.recorded_charges import charges_by_analyst, charges_of_round, spent_of_grant
 from equipoise_server.rounds.store.results import read_measured, read_stream_digests, read_synopsis
 from equipoise_server.rounds.store.rounds import combined_with, read_audit_nonce, recorded_terms
 from equipoise_server.rounds.terms.checks import adds
@@ -172,7 +172,8 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
     synopsis = RecordedSynopsis(synopsis_digest(cells), len(cells) // each) if cells else None
     measured = read_measured(connection, moved.id)
     measurement = sha256(measured).digest() if measured else None
-    public = ReleaseItem(moved.id, sealed_root, to_microseconds(moved.release_time), synopsis, measurement)
+    release_time, spent = moved.release_time, spent_of_grant(connection, moved)
+    public = ReleaseItem(moved.id, sealed_root, to_microseconds(release_time), synopsis, measurement, spent)
     private = SpendingItem(
         moved.id,
         charges_of_round(connection, moved.id),
@@ -188,7 +189,6 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
         _, cost = costs.get(share.analyst, (NOTHING_CHARGED, Cost()))
         items.append(_of_share(share, ResultItem(moved.id, share.analyst, stream_item, cost)))
     # The record enters the log when the streams open, which hides when the round was computed.
-    release_time = moved.release_time
     record(connection, Kind.ROUND_RELEASED, items, now=now, publish_time=release_time, round_id=moved.id)
 
 
