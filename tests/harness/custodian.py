@@ -19,7 +19,7 @@ from equipoise.accounting import (
     events_to_json,
 )
 from equipoise.auditing.archive import ListedRound
-from equipoise.model.times import to_microseconds
+from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.records import envelopes
 from equipoise.records.items import RoundItem
 from equipoise.records.promises import Promise, promise_of
@@ -307,6 +307,10 @@ class Custodian(AdmittingCustodian):
         self.release(round_id)
 
     def read_seed(self, round_id: str) -> None:
+        """Once the round's results are released."""
+        release = self.listed[round_id].release_time
+        if release is not None:
+            self.time = max(self.time, from_microseconds(release))
         fields = {"round": round_id, "auditor": "auditor", "time": to_microseconds(self.time)}
         self._record(Kind.SEED_READ, [("access", fields)])
 

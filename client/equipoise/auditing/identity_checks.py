@@ -9,24 +9,34 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from equipoise.auditing.identities import KnownIdentity
 from equipoise.auditing.rounds import Recorded, RecordedRound
+from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
 from equipoise.model.identities import Role
 from equipoise.model.times import from_microseconds
 from equipoise.records.envelopes import claimed_type, open_envelope
 from equipoise.records.items import AccessItem, WorkloadItem
+from equipoise.records.log_items import KeyItem
 from equipoise.records.receipts import (
     RECEIPT_TYPE,
     SESSION_RECEIPT_TYPE,
     ReceiptPayload,
     SessionReceiptPayload,
 )
+from equipoise.records.record import key_id
 from equipoise.records.signed_notes import VerifierKey
 
 REPLAY = "replay by the key "  # instead of an auditor's name: no name has a space
 
 
-def check_identities(recorded: Recorded, known: Mapping[str, KnownIdentity]) -> None:
+def check_identities(
+    recorded: Recorded, known: Mapping[str, KnownIdentity], auditor_keys: Mapping[str, int]
+) -> None:
     """Checks everybody who took part in a recorded round: its analysts, and who has read its seed.
+
+    Args:
+        recorded: all rounds on record.
+        known: everybody who was ever admitted.
+        auditor_keys: the entries of the log that add auditors' keys, as `keys_of_auditors` returns them.
 
     Raises `VerificationFailed` naming the first who had not been admitted, had no certificate in force, or whose
     items are withheld without a deletion.
@@ -37,9 +47,18 @@ def check_identities(recorded: Recorded, known: Mapping[str, KnownIdentity]) -> 
         for analyst in history.analysts:
             _check_admitted(history, analyst, known.get(analyst))
         _check_workloads(history, known)
-        for access in history.reads:
-            if not access.auditor.startswith(REPLAY):
-                _check_reader(history, access, known.get(access.auditor))
+        for step in history.readings:
+            _check_reading(history, step, known, auditor_keys)
+
+
+def keys_of_auditors(steps: Iterable[Step]) -> dict[str, int]:
+    """Returns the first entry of the log that names each auditor's key, by the key's id; also of retired keys."""
+    found: dict[str, int] = {}
+    for step in steps:
+        for item in step.record.items:
+            if isinstance(item, KeyItem) and item.purpose == "auditor":
+                found.setdefault(key_id(item.public), step.index)
+    return found
 
 
 def withheld(recorded: Recorded, known: Mapping[str, KnownIdentity]) -> str:
@@ -108,10 +127,28 @@ def _check_admitted(history: RecordedRound, analyst: str, known: KnownIdentity |
         raise VerificationFailed(f"{history.opened}: {analyst!a} has a share, but was deleted before")
 
 
-def _check_reader(history: RecordedRound, access: AccessItem, known: KnownIdentity | None) -> None:
-    if known is None or known.role is not Role.AUDITOR or not known.certified(access.time, access.time):
+def _check_reading(
+    history: RecordedRound, step: Step, known: Mapping[str, KnownIdentity], auditor_keys: Mapping[str, int]
+) -> None:
+    access, release = step.one(AccessItem), history.release
+    if access.auditor.startswith(REPLAY):
+        used = access.auditor.removeprefix(REPLAY)
+        if auditor_keys.get(used, step.index) >= step.index:
+            raise VerificationFailed(
+                f"{step}: the seed of the round {access.round_id} was read by a replay with the key {used!a}, "
+                "which is not on record before as an auditor's"
+            )
+    else:
+        reader = known.get(access.auditor)
+        if reader is None or reader.role is not Role.AUDITOR or not reader.certified(access.time, access.time):
+            raise VerificationFailed(
+                f"{history.opened}: its seed was read by {access.auditor!a}, who had no auditor's certificate in "
+                "force"
+            )
+    # A reading compares the very time that it is dated with the release time. An abort has no such time.
+    if release is not None and access.time < release.release_time:
         raise VerificationFailed(
-            f"{history.opened}: its seed was read by {access.auditor!a}, who had no auditor's certificate in force"
+            f"{step}: the seed of the round {access.round_id} was read before its release time"
         )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from equipoise.auditing.archive import Archive, ListedRound
 from equipoise.auditing.rounds import Charges, Recorded, RecordedRound, recorded_charges
 from equipoise.auditing.session_checks import check_started
 from equipoise.auditing.steps import Step
+from equipoise.auditing.time_checks import ALLOWED
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import JournalEntry
 from equipoise.model.rounds import GRANT
@@ -27,14 +28,24 @@ _FURTHER = {
 }
 
 
-def check_rounds(archive: Archive, recorded: Recorded) -> None:
-    """A8: every round that is listed or charged is recorded, with the journal's entries at each of its steps."""
+def check_rounds(archive: Archive, steps: Sequence[Step], recorded: Recorded) -> None:
+    """A8: every round that is listed or charged is recorded, with the journal's entries at each of its steps.
+
+    Args:
+        archive: with the journal, which may be newer than the log, and the list of rounds.
+        steps: of the log.
+        recorded: what they say of rounds.
+
+    Raises:
+        VerificationFailed: naming the first round that is not on record as it is listed and charged.
+    """
     _check_removed(recorded)
     if len({each.id for each in archive.rounds}) != len(archive.rounds):
         raise VerificationFailed("a round is listed twice")
     for each in archive.rounds:
         if problem := behind(each, recorded, archive.time):
             raise VerificationFailed(problem)
+    newest = max((step.journal.sequence for step in steps if step.journal is not None), default=0)
     entries: dict[str, list[JournalEntry]] = {}
     for entry in archive.journal:
         entries.setdefault(entry.round_id, []).append(entry)
@@ -42,7 +53,9 @@ def check_rounds(archive: Archive, recorded: Recorded) -> None:
         if round_id and round_id not in recorded.rounds:
             raise VerificationFailed(f"the round {round_id} is in the budget journal, but is not recorded")
     for round_id, history in recorded.rounds.items():
-        _check_entries(history, entries.get(round_id, []))
+        own = entries.get(round_id, [])
+        _check_recorded(history, [each for each in own if each.sequence <= newest], archive.time)
+        _check_entries(history, own)
 
 
 def _check_removed(recorded: Recorded) -> None:
@@ -88,11 +101,38 @@ def behind(listed: ListedRound, recorded: Recorded, now: datetime) -> str:
     return f"the round {listed.id} is listed as {listed.state}, but recorded as {history.state}"
 
 
+def _check_recorded(history: RecordedRound, entries: Sequence[JournalEntry], now: datetime) -> None:
+    """Check that a round with charges that the log commits to is sealed on record, too.
+
+    A step enters the log before those after it. If the clock was set back in between, it waits until its time. So
+    what is dated within that time of the download is left to the next audit.
+    """
+    waits = timedelta(microseconds=ALLOWED)
+    if history.sealed is None and history.ended is None:
+        opening = () if history.session is None else ("reserve", "run")
+        for each in entries:
+            if each.action not in opening and abs(each.time - now) > waits:
+                raise VerificationFailed(
+                    f"the round {each.round_id} has an entry {each.action!a} in the budget journal, entry "
+                    f"{each.sequence}, but it is not sealed on record, though later steps are on record"
+                )
+
+
+def _check_run(history: RecordedRound, run: Sequence[JournalEntry]) -> None:
+    """A round is begun once, on its data account: when its worker starts again, nothing is journaled."""
+    if run and [each.account for each in run] != [f"data/{history.account}"]:
+        raise VerificationFailed(
+            f"{history.opened}: the budget journal must say once that the round runs, on data/{history.account}, "
+            f"but says it {len(run)} times, on {', '.join(each.account for each in run)}"
+        )
+
+
 def _check_entries(history: RecordedRound, entries: Sequence[JournalEntry]) -> None:
     """The journal at a round's steps: reserved until it was sealed, run after that, and settled until it ended."""
     by_action = {action: [each for each in entries if each.action == action] for action in ACTIONS}
     reserved, settled = _charges(by_action["reserve"]), _charges(by_action["spend"] + by_action["release"])
     _check_reduced(history, by_action["reduce"])
+    _check_run(history, by_action["run"])
     if history.session is not None:
         check_started(history, by_action["reserve"], by_action["run"])
     if history.sealed is None:

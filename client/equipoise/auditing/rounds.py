@@ -40,7 +40,7 @@ class RecordedRound:
     account: str
     sealed: Step | None = None
     ended: Step | None = None
-    reads: list[AccessItem] = field(default_factory=list)
+    readings: list[Step] = field(default_factory=list)
     destroyed: DestructionItem | None = None
 
     @property
@@ -83,6 +83,11 @@ class RecordedRound:
             for step in steps
             for analyst, item in zip(self.analysts, step.of_analysts, strict=False)
         ]
+
+    @property
+    def reads(self) -> list[AccessItem]:
+        """Who has read its seed, and when, in the log's order."""
+        return [step.one(AccessItem) for step in self.readings]
 
     @property
     def seal_time(self) -> int | None:
@@ -160,7 +165,7 @@ def _take(recorded: Recorded, step: Step) -> None:
             history = _round_of(recorded, step, {access.round_id}, "released", "aborted")
             if history.destroyed is not None:
                 raise VerificationFailed(f"{step}: a seed was read after it was destroyed")
-            history.reads.append(access)
+            history.readings.append(step)
         case "seed-destroyed":
             destruction = step.one(DestructionItem)
             history = _round_of(recorded, step, {destruction.round_id}, "released", "aborted")

@@ -21,7 +21,7 @@ from equipoise.auditing.dataset_checks import (
 )
 from equipoise.auditing.dp_accounting_check import NotInstalled, check_totals
 from equipoise.auditing.identities import read_identities
-from equipoise.auditing.identity_checks import check_identities, check_receipt_times
+from equipoise.auditing.identity_checks import check_identities, check_receipt_times, keys_of_auditors
 from equipoise.auditing.log_checks import check_continuation, check_root, check_signatures
 from equipoise.auditing.plan_checks import accepted_dangers, check_budgets
 from equipoise.auditing.questions import QUESTIONS
@@ -206,9 +206,9 @@ class _Verification:
         self.audit.remarks.extend(unprotected(self.audit.recorded))
         self.audit.remarks.extend(accepted_dangers(self.audit.recorded))
         self.audit.remarks.extend(counted_twice(self.archive.journal, self.audit.recorded))
-        check_rounds(self.archive, self.audit.recorded)
-        check_times(self.archive, self.audit.recorded)
         check_data_accounts(self.archive.journal, self._steps(), self.audit.recorded)
+        check_rounds(self.archive, self._steps(), self.audit.recorded)
+        check_times(self.archive, self.audit.recorded)
         check_analyst_accounts(self.archive.journal, self._steps(), self.audit.recorded)
         self.audit.remarks.extend(check_caps_accepted(self.archive.journal, self.audit.recorded))
 
@@ -226,7 +226,7 @@ class _Verification:
 
     def _identities(self) -> None:
         known = read_identities(self._steps())
-        check_identities(self._recorded(), known)
+        check_identities(self._recorded(), known, keys_of_auditors(self._steps()))
         check_receipt_times(known, self.receipts, self.trusted, self.audit.known)
 
     def _checkpoint(self) -> Checkpoint:
