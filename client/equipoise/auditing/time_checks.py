@@ -27,11 +27,11 @@ ALLOWED = 3 * 3600 * 1_000_000  # microseconds
 
 @dataclass(frozen=True)
 class _Dated:
-    """A step with its time, and with the newest entry of the budget journal that was there."""
+    """A step with its time, and its place: the newest entry of the budget journal that was there, and the log's."""
 
     step: Step
     time: int
-    sequence: int
+    place: tuple[int, int]
 
     def require_after(self, before: _Dated) -> None:
         """Raise `VerificationFailed` if it is dated before what came before it."""
@@ -65,7 +65,7 @@ def check_times(archive: Archive, recorded: Recorded) -> None:
             )
         dated += own
     newest: _Dated | None = None
-    for each in sorted(dated, key=lambda each: (each.sequence, each.step.index)):
+    for each in sorted(dated, key=lambda each: each.place):
         if each.time > to_microseconds(archive.time) + ALLOWED:
             raise VerificationFailed(
                 f"{each.step}: is dated {_said(each.time)}, but the archive was downloaded at "
@@ -99,13 +99,16 @@ def check_taken(history: RecordedRound, analyst: str, time: int) -> None:
 
 
 def _dated(history: RecordedRound) -> Sequence[_Dated]:
-    found = [_Dated(history.opened, history.terms.open_time, history.plan.journal.sequence)]
-    if history.sealed is not None:
-        sealing = history.sealed.one(ReservationItem)
-        found.append(_Dated(history.sealed, sealing.seal_time, sealing.journal.sequence))
-    if history.ended is not None and history.release is not None:
-        spending = history.ended.one(SpendingItem)
-        found.append(_Dated(history.ended, spending.commit_time, spending.journal.sequence))
+    opened, sealed, ended = history.opened, history.sealed, history.ended
+    found = [_Dated(opened, history.terms.open_time, (history.plan.journal.sequence, opened.index))]
+    if sealed is not None:
+        sealing = sealed.one(ReservationItem)
+        found.append(_Dated(sealed, sealing.seal_time, (sealing.journal.sequence, sealed.index)))
+    if ended is not None and history.release is not None:
+        spending = ended.one(SpendingItem)
+        # The newest entry is the end's own, so whatever else has it came later. A release may enter the log long
+        # after the end, and other rounds before it.
+        found.append(_Dated(ended, spending.commit_time, (spending.journal.sequence, -1)))
     return found
 
 

@@ -188,3 +188,16 @@ def test_a_receipt_of_an_answer_is_dated_by_the_end_of_the_turn_after_which_the_
     early = to_microseconds(opening(custodian, OTHER) - HOURS - MOMENT)
     early_receipt = custodian.session_receipt(replace(payload, time=early))
     assert "(round-opened): a receipt of 'ann' is dated" in found(custodian, early_receipt)
+
+
+def test_a_round_may_be_opened_after_another_has_ended_and_before_that_is_released(custodian: Custodian) -> None:
+    """A release enters the log at a point of the grid, perhaps days after the round's end, whose time it says."""
+    custodian.open(OTHER)
+    custodian.reserve(OTHER)
+    custodian.seal(OTHER)
+    custodian.run(OTHER)
+    custodian.settle(OTHER)
+    custodian.time += timedelta(days=2)
+    custodian.open("cc")
+    custodian.release(OTHER)
+    assert failures(custodian) == {}
