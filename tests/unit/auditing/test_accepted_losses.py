@@ -107,6 +107,27 @@ def test_where_the_guard_was_lost_the_keys_that_signed_are_retired(
     assert accepted_losses(tmp_path) == {seen.root.hex(): seen.size}
 
 
+def test_a_checkpoint_that_a_key_in_force_has_signed_is_not_lost_by_the_end_of_another_key(
+    custodian: Custodian, tmp_path: Path
+) -> None:
+    """Else a custodian could fork its log, and retire one of the keys that have signed both."""
+    custodian.open(LOST)
+    first, _ = custodian.keys[0], custodian.add_key()
+    note = custodian.checkpoint()
+    ReceiptStore(tmp_path).keep_checkpoint(note)
+    custodian.remove(LOST)
+    del custodian.listed[LOST]
+    custodian.retire_key(first)
+    while len(custodian.records) <= claimed(note).size:
+        custodian.admit(f"analyst-{len(custodian.records)}")
+    trusted = [first.verifier, *custodian.trusted]
+    problem = failed_checks(verify(custodian.archive(), trusted, [note]))["A3"]
+    assert "the log was forked" in problem
+    assert "accept-loss" not in problem
+    with pytest.raises(VerificationFailed, match="The log says nothing of a loss: keep the checkpoint"):
+        accept(custodian, tmp_path, claimed(note).root)
+
+
 def test_nothing_is_accepted_where_nothing_was_lost(custodian: Custodian, tmp_path: Path) -> None:
     root = claimed(custodian.checkpoint()).root
     with pytest.raises(WrongState, match="keeps no checkpoint"):

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from fractions import Fraction
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from harness.audit_failures import failures
-from harness.custodian import Custodian
+from harness.custodian import ORDER, SESSION, Custodian
 from harness.record_book import ORIGIN
 
-from equipoise.accounting import Cost
+from equipoise.accounting import Cost, ZcdpEvent, charge_at, charge_of, events_to_json
+from equipoise.model.rounds import GRANT
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import Kind, key_id
 from equipoise.records.signed_notes import SigningKey
@@ -145,3 +147,55 @@ def test_the_seed_of_an_aborted_round_is_read_at_any_time_after_it(custodian: Cu
     custodian.read_seed(OTHER)
     assert to_microseconds(custodian.time) > 0
     assert failures(custodian) == {}
+
+
+def test_a_seed_is_read_by_an_auditor_and_no_one_else_who_was_admitted(custodian: Custodian) -> None:
+    read_by(custodian, "ann")
+    assert "its seed was read by 'ann', who had no auditor's certificate in force" in failures(custodian)["A12"]
+
+
+def test_a_seed_is_not_read_while_its_round_is_sealed(custodian: Custodian) -> None:
+    """Whoever knows it then can take the noise off what is computed, before anybody has the answers."""
+    custodian.open(OTHER)
+    custodian.reserve(OTHER)
+    custodian.seal(OTHER)
+    assert failures(custodian) == {}
+    custodian.read_seed(OTHER)
+    problem = "comes while the round is sealed: it must be released or aborted"
+    assert failures(custodian)["A8"].endswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("reduced", "holds"),
+    [
+        (["data/shop"], True),
+        (["analyst/shop/query/ann"], False),
+        (["data/shop", "analyst/shop/query/ann"], False),
+    ],
+)
+def test_a_grant_gives_back_on_its_data_account_alone(
+    custodian: Custodian, reduced: list[str], holds: bool
+) -> None:
+    whole, some = (ZcdpEvent("answers", Fraction(1, each)) for each in (1000, 2000))
+    custodian.unprotected.add(OTHER)
+    orders = {"data/shop": ORDER, "analyst/shop/query/ann": None}
+
+    def journal(action: str, account: str, part: ZcdpEvent) -> None:
+        order = orders[account]
+        cost = charge_of([part]) if order is None else charge_at([part], order)
+        custodian.append(action, account, OTHER, cost, events_to_json(GRANT, [part]))
+
+    for account in orders:
+        journal("reserve", account, whole)
+    custodian.append("run", "data/shop", OTHER, Cost(), "{}")
+    custodian.open(OTHER, ("ann",), session={**SESSION, "turn_seconds": 0})
+    custodian.change_last("round", mechanism=GRANT)
+    custodian.seal(OTHER)
+    for account in reduced:
+        journal("reduce", account, some)
+    for account in orders:
+        journal("spend", account, some if account in reduced else whole)
+    custodian.release(OTHER)
+    problem = failures(custodian).get("A8", "")
+    assert ("a charge was reduced, which only a grant's may be" in problem) is not holds
+    assert bool(problem) is not holds

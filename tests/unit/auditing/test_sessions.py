@@ -218,3 +218,14 @@ def test_receipts_of_answers_are_compared_with_what_is_on_record(custodian: Cust
     assert "has no answers of 'bob'" in found(replace(payload, analyst="bob"))
     custodian.play("cc")
     assert "which is not recorded" in found(replace(payload, session="cc"))
+
+
+def test_an_answer_s_receipt_is_of_somebody_who_had_a_certificate_when_it_was_signed(custodian: Custodian) -> None:
+    custodian.revoke("ann")
+    revoked = to_microseconds(custodian.time)
+    for late, holds in ((0, True), (2 * 60 * 1_000_000, False)):
+        payload = SessionReceiptPayload("test", HELD, "ann", 1, bytes(32), revoked + late, custodian.promise(HELD))
+        receipts = [custodian.session_receipt(payload)]
+        found = failed_checks(verify(custodian.archive(), custodian.trusted, (), receipts))
+        assert ("a receipt is for 'ann' at" in found.get("A12", "")) is not holds
+        assert found.keys() <= {"A12"}

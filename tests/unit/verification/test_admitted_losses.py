@@ -98,9 +98,12 @@ def test_a_checkpoint_of_retired_keys_alone_is_covered_in_other_words() -> None:
     assert admitted_loss(losses, both, [new]) == ""
     _, of_auditors = retired(purpose="auditor")
     assert admitted_loss(of_auditors, before, [KEY, new]) == ""
-    log, _ = retired()
+    log, ended = retired()
     still = Custodian([signing_key(1)], log.leaves)
     assert admitted_loss(shown(still, ()), before, [KEY]) == ""
+    # The log says that the key is retired, and yet it signs on.
+    still = Custodian([signing_key(1), signing_key(2)], log.leaves)
+    assert admitted_loss(shown(still, ended.records), before, [KEY]) == ""
 
 
 def test_what_is_shown_must_be_proven() -> None:

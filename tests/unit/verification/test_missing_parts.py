@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import cache
 from typing import Any
 
 import pytest
+from harness.record_items import forge_item
 from harness.small_custodian import PARTS, SALT, SCHEMA, STATEMENTS, SYNOPSIS, Custodian, Told
 from harness.verifying import found, log_of, with_evidence
 
 from equipoise.accounting import charge_of
 from equipoise.model.synopsis import Synopsis
 from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import OpenedRecord
+from equipoise.records.record import Audience, Kind, Record, make_record
 from equipoise.verification.checks import Check
 
 SESSION = Told(slots=(0, 4, 8))
@@ -101,3 +106,36 @@ def test_a_round_is_charged_if_and_only_if_it_was_sealed(end: str, state: str) -
     charge = NOTHING if state == "none" else asdict(charge_of(PARTS))
     told = Told(end=end, items={"charge": {"state": state, "charge": charge}})
     assert found(told.bundle(log_of())) is Check.CHARGE
+
+
+class TwoFaced(Custodian):
+    """A custodian whose record of an opening has two items for all, of which it shows the last."""
+
+    def opened(self, record: Record, index: int, places: Sequence[int]) -> OpenedRecord:
+        if record.kind is Kind.ROUND_OPENED:
+            places = (len(record.items) - 1, *places[1:])
+        return super().opened(record, index, places)
+
+
+@cache
+def opened_twice() -> tuple[Record, Record]:
+    """The records of the dataset and of an opening, the same each time, in which the terms stand twice."""
+    dataset, opened = Told()._openings()
+    fields = json.loads(opened.items[0].content)
+    again = forge_item(fields.pop("item"), Audience.ROUND, fields)
+    return dataset, make_record(opened.kind, [*opened.items, again])
+
+
+class ToldTwice(Told):
+    """What is said of a round whose terms stand in its record twice."""
+
+    def _openings(self) -> list[Record]:
+        return [*opened_twice()]
+
+
+def test_what_speaks_to_all_stands_at_one_place() -> None:
+    """Else one record could hold two promises, one for each analyst."""
+    log = TwoFaced()
+    log.grow(5)
+    assert found(ToldTwice().bundle(log)) is Check.ROUND
+    assert found(ToldTwice().bundle(log_of())) is None
