@@ -85,6 +85,12 @@ class Deployment(BaseModel):
         le=10_080,
         description="For how many minutes a certificate that was had by logging in is valid.",
     )
+    logins_per_day: int = Field(
+        default=100,
+        ge=1,
+        le=100_000,
+        description="How many certificates one account may have by logging in within 24 hours.",
+    )
 
     @field_validator("login_issuer")
     @classmethod

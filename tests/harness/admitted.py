@@ -13,7 +13,8 @@ from equipoise.model.times import to_microseconds
 from equipoise.records.identity_items import IdentityEvent, IdentityItem, RecordedCertificate
 from equipoise_server.identity.authority import Authority, new_key
 from equipoise_server.identity.credential import Credential, credential_of
-from equipoise_server.storage.tables.identity import certificates, identities
+from equipoise_server.identity.stored_certificates import insert_credential
+from equipoise_server.storage.tables.identity import identities
 from equipoise_server.transparency.identity_records import identity_changed
 
 DAYS = 3650
@@ -25,8 +26,7 @@ def admit(connection: Connection, names: Sequence[str], now: datetime) -> None:
     for name in names:
         issued = certified(name, now)
         connection.execute(identities.insert().values(name=name, role="analyst", created=created))
-        row = {"serial": issued.id, "name": name, "certificate": issued.content, "created": created}
-        connection.execute(certificates.insert().values(row))
+        insert_credential(connection, name, issued, now)
         known = (RecordedCertificate(issued.digest, to_microseconds(issued.expiry)),)
         item = IdentityItem(IdentityEvent.ADDED, name, Role.ANALYST, known, "operator/olga", created, None)
         identity_changed(connection, item, now)

@@ -20,8 +20,8 @@ from equipoise.v1 import (
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import Authority, certificate_to_pem
-from equipoise_server.identity.credential import serial_of
-from equipoise_server.storage.tables.identity import certificates
+from equipoise_server.identity.credential import credential_of
+from equipoise_server.identity.stored_certificates import insert_credential
 from harness.server_process import (
     Credentials,
     Refusal,
@@ -66,11 +66,7 @@ def record(server: ServerProcess, credentials: Credentials) -> None:
     certificate = x509.load_pem_x509_certificate(credentials.certificate)
     store = open_deployment(server.state, system_clock()).open_store()
     with store.write() as connection:
-        connection.execute(
-            certificates.insert().values(
-                serial=serial_of(certificate), name="operator", certificate=credentials.certificate, created=0
-            )
-        )
+        insert_credential(connection, "operator", credential_of(certificate), system_clock())
     store.close()
 
 

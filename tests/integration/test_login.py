@@ -25,7 +25,7 @@ from equipoise.clients.login import log_in
 from equipoise.clients.operator import Operator
 from equipoise.clients.provider import Description, description
 from equipoise.clients.provider_login import DeviceCode, by_browser, by_device
-from equipoise.errors import DataLoss, EquipoiseError, NotAuthenticated
+from equipoise.errors import DataLoss, EquipoiseError, NotAuthenticated, TooFast
 from equipoise.model.accounts import Budget
 from equipoise.model.identities import Role
 from equipoise.model.rounds import SessionTerms, Share, Terms
@@ -80,6 +80,7 @@ def server(tmp_path: Path, issuer: str) -> Iterator[ServerProcess]:
         f'login_issuer = "{issuer}"',
         f'login_client = "{CLIENT}"',
         "login_minutes = 1",
+        "logins_per_day = 3",
     ]
     state = make_state(tmp_path / "state", settings)
     write_table(state / "data")
@@ -223,3 +224,14 @@ def test_an_account_that_was_entered_in_the_store_beside_the_log_gets_nothing(
     assert "login_not_on_record" in server.log()
     with pytest.raises(DataLoss, match="logins: 'olga' may log in with the account "):
         check_state(server.state)
+
+
+def test_an_account_logs_in_as_often_a_day_as_is_configured(server: ServerProcess, tmp_path: Path) -> None:
+    allow_login(server.state, "ann", Role.ANALYST, SUBJECT)
+    for _ in range(3):
+        log_in(tmp_path / "ann", published(server), by_code)
+    with pytest.raises(TooFast, match="an account may log in 3 times a day; log in again later"):
+        log_in(tmp_path / "ann", published(server), by_code)
+    with Client.from_profile(tmp_path / "ann") as client:
+        assert client.identity().name == "ann"
+    assert check_state(server.state)["identities"] == 3

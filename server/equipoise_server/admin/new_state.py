@@ -126,6 +126,7 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
             recorded_login,
             config.certificate_days,
             config.login_minutes,
+            config.logins_per_day,
         )
         target = default_target(config, host_names)
         for role in (Role.OPERATOR, Role.AUDITOR):

@@ -99,6 +99,7 @@ class Deployment:
             recorded_login,
             self.config.certificate_days,
             self.config.login_minutes,
+            self.config.logins_per_day,
         )
 
     def open_store(self) -> Store:

@@ -19,6 +19,7 @@ from equipoise.records.identity_items import IdentityItem
 from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.credential import Credential, credential_of
 from equipoise_server.identity.enrolment import requested_key
+from equipoise_server.identity.login_bounds import Login
 from equipoise_server.identity.login_tokens import Account
 from equipoise_server.identity.logins import REFUSED, Logins, holder
 from equipoise_server.identity.names import check_name
@@ -46,6 +47,7 @@ class Admission:
     recorded_login: Callable[[Connection, str], bytes | None]
     certificate_days: int
     login_minutes: int
+    logins_per_day: int
 
     def admit(self, name: str, role: Role, signing_request: bytes, request_id: str, caller: str) -> bytes:
         """Admit a new identity: sign the key of a signing request under a name.
@@ -128,6 +130,7 @@ class Admission:
             NotAuthenticated: The account logs nobody in by the store, or by the log, or the token was used before
                 with another request.
             InvalidArgument: The key's certificate was revoked.
+            TooFast: The account has logged in too often within a day.
             Unavailable: The authority is being exchanged.
         """
         name = Logins(self.registry).name_of(account)
@@ -145,7 +148,7 @@ class Admission:
                 _log.error("login_not_on_record", name=name, remedy="equipoise-server check")
             return on_record
 
-        login = account.digest, allowed
+        login = Login(account.digest, allowed, self.logins_per_day)
         try:
             return name, self._registry(authority).renew(name, frozenset(Role), credential, request, login)
         except (AlreadyExists, NotAuthenticated):

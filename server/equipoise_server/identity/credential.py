@@ -5,12 +5,14 @@ A credential of another kind needs a function like `credential_of`, and code tha
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from equipoise_server.identity.authority import certificate_to_pem
 
@@ -29,6 +31,12 @@ class Credential:
     key: CertificatePublicKeyTypes = field(compare=False)
     expiry: datetime
     digest: bytes
+
+    @property
+    def key_digest(self) -> bytes:
+        """SHA-256 of its holder's public key in DER, the same for every credential of this key."""
+        der = self.key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        return hashlib.sha256(der).digest()
 
 
 def credential_of(certificate: x509.Certificate) -> Credential:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, func, select
 
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.model.identities import Identity, Role
@@ -59,15 +59,12 @@ def page_of_identities(
 def _certified_until(connection: Connection, names: Select[Any]) -> dict[str, datetime]:
     selected = names.subquery()
     query = (
-        select(certificates.c.name, certificates.c.certificate)
+        select(certificates.c.name, func.max(certificates.c.expires))
         .join(selected, selected.c.name == certificates.c.name)
         .where(certificates.c.revoked.is_(None))
+        .group_by(certificates.c.name)
     )
-    until: dict[str, datetime] = {}
-    for row in connection.execute(query):
-        end = stored_credential(row.certificate).expiry
-        until[row.name] = max(end, until.get(row.name, end))
-    return until
+    return {name: from_microseconds(until) for name, until in connection.execute(query).all()}
 
 
 def stored_credential(content: bytes) -> Credential:

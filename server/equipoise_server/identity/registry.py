@@ -30,6 +30,7 @@ from equipoise.model.times import to_microseconds
 from equipoise.records.identity_items import IdentityEvent, IdentityItem, RecordedCertificate
 from equipoise_server.identity.credential import Credential
 from equipoise_server.identity.listing import page_of_identities, stored_credential
+from equipoise_server.identity.login_bounds import Login
 from equipoise_server.identity.names import check_name
 from equipoise_server.identity.stored_certificates import (
     insert_credential,
@@ -90,28 +91,28 @@ class Registry:
         roles: Collection[Role],
         credential: Credential,
         request: Request,
-        login: tuple[bytes, Callable[[Connection], bool]] | None = None,
+        login: Login | None = None,
     ) -> bytes:
         """Add a certificate to an identity with one of `roles`, and return the certificate in force, in PEM.
 
-        `login`: of an identity that logs in, the digest of its account and whether it still is its account.
+        `login`: of an identity that logs in, with what is asked of it.
 
         A new certificate also admits an identity again after a revocation. The key of a revoked certificate raises
-        `InvalidArgument`, even if the same request comes again. Raises `NotFound`, and `AlreadyExists` for another
-        request with the same id.
+        `InvalidArgument`, even if the same request comes again. Raises `NotFound`, `AlreadyExists` for another
+        request with the same id, and for a login `NotAuthenticated` and `TooFast`.
         """
 
         def work(connection: Connection, now: datetime) -> str:
             role = check_there(connection, name, roles)
-            if login is not None and not login[1](connection):
-                raise NotAuthenticated("the account does not log this identity in")
+            if login is not None:
+                login.admit(connection, name, now)
             own = with_key(connection, name, credential)
             # A certificate also ends with the authority that signed it, and its key then has another.
             if own and all(row.revoked is not None for row in own):
                 raise revoked_key()
-            digest = None if login is None else login[0]
-            self.recorded(connection, IdentityEvent.RENEWED, name, role, [credential], request.caller, now, digest)
-            return insert_credential(connection, name, credential, now)
+            account = None if login is None else login.account
+            self.recorded(connection, IdentityEvent.RENEWED, name, role, [credential], request.caller, now, account)
+            return insert_credential(connection, name, credential, now, login is not None)
 
         return self.operations.carry_out(request, work, issued_certificate)
 

@@ -14,10 +14,28 @@ from equipoise_server.identity.listing import stored_credential
 from equipoise_server.storage.tables.identity import certificates
 
 
-def insert_credential(connection: Connection, name: str, credential: Credential, now: datetime) -> str:
-    """Store a credential, and return its number."""
-    row = {"serial": credential.id, "name": name, "created": to_microseconds(now)}
-    connection.execute(certificates.insert().values(row | {"certificate": credential.content}))
+def insert_credential(
+    connection: Connection, name: str, credential: Credential, now: datetime, login: bool = False
+) -> str:
+    """Store a credential, and return its number.
+
+    Args:
+        connection: Of the transaction.
+        name: Of the identity that it was issued to.
+        credential: The credential.
+        now: The time.
+        login: Whether it was had by logging in.
+    """
+    row = {
+        "serial": credential.id,
+        "name": name,
+        "key": credential.key_digest,
+        "certificate": credential.content,
+        "created": to_microseconds(now),
+        "expires": to_microseconds(credential.expiry),
+        "login": login,
+    }
+    connection.execute(certificates.insert().values(row))
     return credential.id
 
 
@@ -30,7 +48,7 @@ def issued_certificate(connection: Connection, serial: str) -> bytes:
     alike = [
         row
         for row in with_key(connection, first.name, issued)
-        if row.revoked is None and stored_credential(row.certificate).expiry == issued.expiry
+        if row.revoked is None and row.expires == first.expires
     ]
     if not alike:
         # Returning the first one would look like a success, although the server refuses this certificate.
@@ -40,8 +58,8 @@ def issued_certificate(connection: Connection, serial: str) -> bytes:
 
 def with_key(connection: Connection, name: str, credential: Credential) -> list[Row[Any]]:
     """Return the certificates that somebody ever had for the key of a credential."""
-    query = select(certificates).where(certificates.c.name == name)
-    return [row for row in connection.execute(query) if stored_credential(row.certificate).key == credential.key]
+    same = (certificates.c.name == name) & (certificates.c.key == credential.key_digest)
+    return list(connection.execute(select(certificates).where(same)).all())
 
 
 def revoked_key() -> InvalidArgument:

@@ -12,13 +12,13 @@ from datetime import datetime
 from typing import Any
 
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Row, select
 
 from equipoise.model.times import to_microseconds
 from equipoise.records.identity_items import HeldCertificate
 from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.credential import credential_of
+from equipoise_server.identity.stored_certificates import insert_credential
 from equipoise_server.storage.tables.identity import certificates
 
 
@@ -28,8 +28,7 @@ def reissue(connection: Connection, authority: Authority, now: datetime) -> tupl
     for row, certificate in list(_in_force(connection, now)):
         if not authority.issued(certificate):
             new = credential_of(authority.reissue_identity(row.name, certificate, now))
-            values = {"serial": new.id, "name": row.name, "created": to_microseconds(now)}
-            connection.execute(certificates.insert().values(values | {"certificate": new.content}))
+            insert_credential(connection, row.name, new, now)
             issued.append(HeldCertificate(new.digest, to_microseconds(new.expiry), row.name))
     return tuple(issued)
 
@@ -42,11 +41,10 @@ def left_behind(connection: Connection, authority: Authority, now: datetime) -> 
     old: dict[str, set[bytes]] = defaultdict(set)
     new: dict[str, set[bytes]] = defaultdict(set)
     for row, certificate in _in_force(connection, now):
-        key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         if not authority.issued(certificate):
-            old[row.name].add(key)
+            old[row.name].add(row.key)
         elif row.used is not None:
-            new[row.name].add(key)
+            new[row.name].add(row.key)
     behind = {name: len(keys - new[name]) for name, keys in sorted(old.items()) if keys - new[name]}
     return [
         name if keys == len(old[name]) else f"{name} ({keys} of {len(old[name])} keys)"
@@ -68,15 +66,15 @@ def revoke_predecessor(connection: Connection, authority: Authority, now: dateti
 
 def certificates_of(connection: Connection, authority: Authority, name: str, now: datetime) -> list[bytes]:
     """Return somebody's certificates in force that the authority's present key has signed, in PEM, newest first."""
-    held = [
-        row for row, certificate in _in_force(connection, now) if row.name == name and authority.issued(certificate)
-    ]
+    own = certificates.c.name == name
+    held = [row for row, certificate in _in_force(connection, now, own) if authority.issued(certificate)]
     return [bytes(row.certificate) for row in sorted(held, key=lambda row: row.created, reverse=True)]
 
 
-def _in_force(connection: Connection, now: datetime) -> Iterator[tuple[Row[Any], x509.Certificate]]:
-    query = select(certificates).where(certificates.c.revoked.is_(None)).order_by(certificates.c.created)
+def _in_force(
+    connection: Connection, now: datetime, *those: ColumnElement[bool]
+) -> Iterator[tuple[Row[Any], x509.Certificate]]:
+    in_force = certificates.c.revoked.is_(None), certificates.c.expires > to_microseconds(now)
+    query = select(certificates).where(*in_force, *those).order_by(certificates.c.created)
     for row in connection.execute(query):
-        certificate = x509.load_pem_x509_certificate(row.certificate)
-        if certificate.not_valid_after_utc > now:
-            yield row, certificate
+        yield row, x509.load_pem_x509_certificate(row.certificate)

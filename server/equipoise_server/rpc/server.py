@@ -70,6 +70,7 @@ def make_server(
         recorded_login,
         config.certificate_days,
         config.login_minutes,
+        config.logins_per_day,
     )
     registry = admission.registry
     rates = call_rates(config)

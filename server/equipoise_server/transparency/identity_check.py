@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss, VerificationFailed
+from equipoise.model.times import to_microseconds
 from equipoise.records.identity_items import (
     LOGIN_EVENTS,
     AuthorityEvent,
@@ -18,6 +20,7 @@ from equipoise.records.identity_items import (
 from equipoise.records.record import Kind
 from equipoise.records.record_layouts import read_item
 from equipoise_server.identity.listing import stored_credential
+from equipoise_server.identity.login_bounds import EXPIRED_KEPT
 from equipoise_server.identity.login_tokens import Account
 from equipoise_server.storage.tables.identity import certificates, identities, logins
 from equipoise_server.storage.tables.transparency import record_items, records
@@ -29,13 +32,21 @@ _KINDS = {Kind.IDENTITY_CHANGED.value: IdentityItem, Kind.AUTHORITY_CHANGED.valu
 class _Known:
     """An identity. `in_force`: of each certificate's digest, whether it is; an expired one counts as in force.
 
-    `login`: the digest of the account that it may log in with, None where it has none.
+    `login`: the digest of the account that it may log in with, None where it has none. `by_login`: of each
+    certificate that was had by logging in, when it expires; `logged_in`: the time of the last login, as it is told.
     """
 
     role: str
     deleted: bool = False
     login: bytes | None = None
     in_force: dict[bytes, bool] = field(default_factory=dict)
+    by_login: dict[bytes, int] = field(default_factory=dict)
+    logged_in: int = 0
+
+    def forgotten(self, digest: bytes) -> bool:
+        """Whether a later login may have removed a certificate: one of a login, not revoked, that had expired."""
+        expired = self.by_login.get(digest, self.logged_in) + EXPIRED_KEPT // timedelta(microseconds=1)
+        return self.in_force[digest] and expired <= self.logged_in
 
 
 def check_identities(connection: Connection) -> int:
@@ -57,10 +68,15 @@ def check_identities(connection: Connection) -> int:
             )
         for digest in sorted(in_store.in_force.keys() | on_record.in_force.keys()):
             states = _state(in_store.in_force.get(digest)), _state(on_record.in_force.get(digest))
-            if states[0] != states[1]:
+            if states[0] != states[1] and not (digest not in in_store.in_force and on_record.forgotten(digest)):
                 raise DataLoss(
                     f"certificates: the one of {name!a} with the SHA-256 {digest.hex()[:16]}... is {states[0]} in "
                     f"the store, and {states[1]} on record"
+                )
+            if digest in in_store.in_force and (digest in in_store.by_login) != (digest in on_record.by_login):
+                raise DataLoss(
+                    f"certificates: by the store and by the log the one of {name!a} with the SHA-256 "
+                    f"{digest.hex()[:16]}... was not had in the same way, by logging in or otherwise"
                 )
     return sum(len(each.in_force) for each in stored.values())
 
@@ -72,6 +88,9 @@ def _recorded(connection: Connection) -> dict[str, _Known]:
             entry = known.setdefault(item.name, _Known(item.role.value))
             issued = item.event in (IdentityEvent.ADDED, IdentityEvent.RENEWED)
             entry.in_force.update((each.digest, issued) for each in item.certificates)
+            if item.event is IdentityEvent.RENEWED and item.login is not None:
+                entry.by_login.update((each.digest, each.expire_time) for each in item.certificates)
+                entry.logged_in = max(entry.logged_in, item.time)
             entry.deleted |= item.event is IdentityEvent.DELETED
             if item.event is IdentityEvent.RENEWED and item.login not in (None, entry.login):
                 raise DataLoss(f"logins: {item.name!a} has logged in with an account that was not allowed to")
@@ -114,7 +133,11 @@ def _stored(connection: Connection) -> dict[str, _Known]:
         credential = stored_credential(row.certificate)
         if credential.id != row.serial:
             raise DataLoss(f"certificates: one of {row.name!a} is kept under the serial number of another")
+        if (credential.key_digest, to_microseconds(credential.expiry)) != (row.key, row.expires):
+            raise DataLoss(f"certificates: one of {row.name!a} is kept with the key or the end of another")
         known[row.name].in_force[credential.digest] = row.revoked is None
+        if row.login:
+            known[row.name].by_login[credential.digest] = row.expires
     return known
 
 

@@ -100,7 +100,13 @@ class Served:
         rounds, now = bench.rounds, bench.clock
         authority = Authority.create("here", now())
         admission = Admission(
-            recorded_registry(rounds.operations), lambda: authority, authority_is_recorded, recorded_login, 10, 60
+            recorded_registry(rounds.operations),
+            lambda: authority,
+            authority_is_recorded,
+            recorded_login,
+            10,
+            60,
+            9,
         )
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)

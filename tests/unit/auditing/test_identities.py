@@ -75,6 +75,20 @@ def test_logging_in_with_the_account_that_was_allowed_is_in_order(custodian: Cus
     assert problem(custodian) == ""
 
 
+def test_a_login_that_has_expired_need_not_be_among_what_is_revoked(custodian: Custodian) -> None:
+    custodian.change("ann", "login", [], login=ACCOUNT)
+    held = list(custodian.certificates["ann"])
+    logged_in(custodian, "ann", ACCOUNT)
+    custodian.time += timedelta(minutes=59)
+    records = list(custodian.records)
+    custodian.change("ann", "revoked", held)
+    assert "that 'ann' has lost are not all that were in force" in problem(custodian)
+    custodian.records = records
+    custodian.time += timedelta(minutes=2)
+    custodian.change("ann", "revoked", held)
+    assert problem(custodian) == ""
+
+
 def after_a_revocation(custodian: Custodian) -> None:
     custodian.revoke("bob")
     logged_in(custodian, "bob", ACCOUNT)

@@ -39,7 +39,7 @@ def admission(store_url: str) -> Iterator[Admission]:
         identity_changed(connection, change, now)
 
     registry = Registry(Operations(store, lambda: NOW, lambda: None), recorder)
-    yield Admission(registry, lambda: AUTHORITY, lambda *_: True, recorded_login, 397, 90)
+    yield Admission(registry, lambda: AUTHORITY, lambda *_: True, recorded_login, 397, 90, 3)
     store.close()
 
 

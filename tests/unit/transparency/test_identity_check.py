@@ -34,7 +34,7 @@ def store(store_url: str) -> Iterator[Store]:
     """Olga may log in and has; ann had a login once; bob has a certificate and no login."""
     opened = open_empty(store_url)
     registry = recorded_registry(Operations(opened, lambda: NOW, lambda: None))
-    admission = Admission(registry, lambda: AUTHORITY, lambda *_: True, recorded_login, 397, 90)
+    admission = Admission(registry, lambda: AUTHORITY, lambda *_: True, recorded_login, 397, 90, 3)
     admission.allow_login("olga", Role.OPERATOR, OLGAS, "1", HOLDER)
     admission.log_in(OLGAS, signing_request(new_key()), "token")
     admission.allow_login("ann", Role.ANALYST, Account(ISSUER, "ann-1"), "2", HOLDER)
@@ -73,6 +73,16 @@ OF_HER = certificates.c.name == "olga"
         (records.update().where(records.c.login_of == "ann").values(login_of="olga"), "another's login"),
         (certificates.update().where(OF_HER).values(revoked=1), "certificates: the one of 'olga' .* is revoked in"),
         (certificates.delete().where(OF_HER), "certificates: the one of 'olga' .* is not there in the store"),
+        (certificates.update().where(OF_HER).values(key=bytes(32)), "'olga' is kept with the key or the end of"),
+        (
+            certificates.update().where(OF_HER).values(expires=1),
+            "'olga' is kept with the key or the end of another",
+        ),
+        (
+            certificates.update().where(OF_HER).values(login=False),
+            "the one of 'olga' .* was not had in the same way",
+        ),
+        (certificates.update().values(login=True), "the one of 'bob' .* was not had in the same way"),
         (identities.update().values(role="auditor"), "identities: 'ann' is auditor in the store, and analyst on"),
     ],
 )

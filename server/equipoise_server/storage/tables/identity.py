@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKey,
@@ -27,18 +28,24 @@ identities = Table(
     CheckConstraint("role IN ('analyst', 'operator', 'auditor')", name="role"),
 )
 
-# Every certificate ever issued; `serial` is the X.509 serial number in lower-case hexadecimal, `used` the time of
-# the first call with it.
+# Every certificate ever issued, but those of logins that have long expired. `serial` is the X.509 serial number in
+# lower-case hexadecimal, `key` the SHA-256 of its holder's public key, `expires` the last moment of its validity,
+# `login` whether it was had by logging in, `used` the time of the first call with it.
 certificates = Table(
     "certificates",
     metadata,
     Column("serial", Text, primary_key=True),
     Column("name", Text, ForeignKey("identities.name"), nullable=False),
+    Column("key", LargeBinary, nullable=False),
     Column("certificate", LargeBinary, nullable=False),
     Column("created", BigInteger, nullable=False),
+    Column("expires", BigInteger, nullable=False),
+    Column("login", Boolean, nullable=False),
     Column("revoked", BigInteger),
     Column("used", BigInteger),
-    Index("ix_certificates_name", "name"),
+    Index("ix_certificates_key", "name", "key"),
+    Index("ix_certificates_login", "name", "login", "created"),
+    Index("ix_certificates_expires", "expires"),
 )
 
 # The account at an identity provider with which somebody may log in, until revoked or deleted.
