@@ -48,6 +48,7 @@ from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.replay.differences import Differs
 from equipoise_server.replay.session import check_none_left_out
 from equipoise_server.rounds.store.results import read_synopsis
+from equipoise_server.sessions import answer_store
 from equipoise_server.storage.tables.session import asked
 
 SESSIONS = {"online": 15, "online_private": 15, "low_sensitivity": 3, "low_sensitivity, prior": 3}  # queries of all
@@ -219,6 +220,17 @@ def test_a_slot_that_was_left_out_where_answers_are_given_at_once_is_found() -> 
     ):
         with pytest.raises(Differs, match=f"^the slot of the next statement, .*: {words}"):
             check_none_left_out([left_out, in_slots(1)])
+
+
+def test_a_replay_finds_a_slot_that_was_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is signed and stored agrees with it: the custodian began with the second slot."""
+    monkeypatch.setattr(answer_store, "count_slots", lambda *_: 1)
+    with state_directory(tmp_path) as (bench, key):
+        session_id = bench.sessions.open(ONLINE, "open").id
+        ask_all(bench, session_id)
+        release(bench, [session_id])
+    found = Released(bench.directory, {"online": session_id}, key).replay("online")
+    assert fails(found, "slots", "the slot of the next statement", SESSION_CHECKS), found
 
 
 def with_workload(connection: sqlite3.Connection, session_id: str, change: Callable[[bytes], bytes]) -> None:

@@ -244,3 +244,15 @@ def test_a_workload_without_prices_is_not_of_a_grant() -> None:
     unpaid = SessionWorkload(np.array([0]), (compile_single(ZERO, SCHEMA),))
     with pytest.raises(ValueError, match="what a statement may cost"):
         check_asked(GRANT, SETTING, plan, {"ann": unpaid})
+
+
+def test_another_price_draws_other_noise_under_one_seed() -> None:
+    """A restored copy may be asked the same at another price: the two answers must not share their noise.
+
+    These two prices buy noise of one law, as variances are rounded: what differs is the draw alone.
+    """
+    told = [asked(started(), TABLE, rho) for rho in (PRICE, PRICE, PRICE + 1)]
+    first, again, dearer = (each.values.tolist() for each in told)
+    assert len({int(each.standard_errors[0]) for each in told}) == 1
+    assert first == again
+    assert all(one != other for one, other in zip(first, dearer, strict=True))
