@@ -56,7 +56,8 @@ def test_a_statement_that_was_forgotten_is_not_paid_for() -> None:
 def test_what_only_a_forgotten_statement_would_have_told_is_paid_for() -> None:
     """The whole table would have told every size for nothing; else more is let in than can be paid."""
     account = GrantAccount(TOTAL)
-    spending, waiting = GrantSpending(account), []
+    spending = GrantSpending(account)
+    waiting: list[PendingStatement] = []
     spending.check([], wanted(TABLE, TOTAL))
     for size in ("s", "m", "l", "xl"):
         asked = wanted(attribute("size") == size, TOTAL // 4)
