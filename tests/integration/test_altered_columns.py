@@ -102,7 +102,7 @@ def test_every_altered_column_is_found_or_nothing_depends_on_it(bench: Bench, tm
     datasets, operations = bench.rounds.datasets, bench.rounds.operations
     datasets.register("again", "shop.csv", SCHEMA, None, None, "again", people="same-as:shop")
     retire_dataset(operations, "again", "retire")
-    delete_dataset(operations, bench.rounds.context.watch, "again", "delete")
+    delete_dataset(operations, "again", "delete")
     account = Account("https://login.example", "olga-1")
     request = make_request("holder", "login", "add_identity")
     Logins(recorded_registry(operations)).allow("ottilie", Role.OPERATOR, account, request)

@@ -41,7 +41,7 @@ def newer(bench: Bench, schema: Schema | None = None, request_id: str = "update"
 
 
 def delete(bench: Bench, request_id: str = "delete") -> DatasetRecord:
-    return delete_dataset(bench.rounds.operations, bench.rounds.context.watch, "shop", request_id)
+    return delete_dataset(bench.rounds.operations, "shop", request_id)
 
 
 def check(bench: Bench) -> None:

@@ -47,7 +47,7 @@ def retire(bench: Bench) -> None:
 
 
 def delete(bench: Bench) -> None:
-    delete_dataset(bench.rounds.operations, bench.rounds.context.watch, "shop", "delete")
+    delete_dataset(bench.rounds.operations, "shop", "delete")
 
 
 @pytest.mark.thin(2)

@@ -3,77 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from harness.rounds_bench import ANN, SALT, TERMS, Bench, HandClock
+from harness.rounds_bench import ANN, SALT, TERMS
 from harness.session_terms import ASKED, BY_TURNS, ONLINE, answered, ask, attached
 from harness.waiting import PATIENCE, until
-from sqlalchemy import func, select
+from harness.wrong_clocks import YEAR, Machine, machine_on
 
 from equipoise.errors import Unavailable
 from equipoise.model.rounds import RoundState
 from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.rounds import clock_watch
-from equipoise_server.storage.tables.identity import requests
-from equipoise_server.storage.tables.round import result_chunks
-from equipoise_server.storage.tables.transparency import sealed_seeds
 
-YEAR = timedelta(days=365)
 CLOSE = datetime(2024, 1, 2, tzinfo=UTC)
-
-
-@dataclass
-class Machine:
-    """A server whose clock can be wrong: `wrong` is by how much, and time passes beside it."""
-
-    bench: Bench
-    seconds: float = 0.0
-
-    def passes(self, time: timedelta) -> None:
-        """Let time pass, and do what is due by the clock, as often as a server would."""
-        self.seconds += time.total_seconds()
-        self.bench.clock.now += time
-        self.bench.rounds.schedule.keep()
-
-    def steps(self, by: timedelta) -> None:
-        """Set the clock, and do what is due by it."""
-        self.bench.clock.now += by
-        self.bench.rounds.schedule.keep()
-
-    def held(self) -> dict[str, int]:
-        """How many rows there are of what a clock can destroy."""
-        with self.bench.store.read() as connection:
-            return {
-                table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
-                for table in (result_chunks, sealed_seeds, requests)
-            }
-
-    def trusted(self) -> bool:
-        """Whether the clock is, and what cannot be undone is done."""
-        with self.bench.store.read() as connection:
-            return self.bench.rounds.context.watch.problem(connection) is None
 
 
 @pytest.fixture
 def machine(tmp_path: Path, store_url: str) -> Iterator[Machine]:
-    seconds: list[Machine] = []
-    bench = Bench(
-        tmp_path,
-        store_url,
-        clock=HandClock(),
-        audit_window_days=30,
-        retention_days=1,
-        absence_days=7,
-        elapsed=lambda: seconds[0].seconds if seconds else 0.0,
-    )
-    machine = Machine(bench)
-    seconds.append(machine)
-    yield machine
-    bench.stop()
+    with machine_on(tmp_path, store_url) as made:
+        yield made
 
 
 def test_a_clock_that_steps_by_a_year_and_back_loses_nothing(machine: Machine) -> None:

@@ -6,12 +6,13 @@ Every answer depends only on the caller's own share, workload and requests, and 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, select, true
 
-from equipoise.errors import WrongState
+from equipoise.errors import Unavailable, WrongState
 from equipoise.model.rounds import RoundState
-from equipoise_server.clock import Clock
+from equipoise_server.rounds.clock_watch import UNTRUSTED, ClockWatch
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.state_machine import shown_to_analysts, streams_open
 from equipoise_server.rounds.store.committed_content import CheckedStreams, WorkloadCheck, workload_check
@@ -32,10 +33,10 @@ from equipoise_server.transparency.signing import Signer
 
 @dataclass(frozen=True)
 class AnalystViews:
-    """The analysts' views of the rounds of one store."""
+    """The analysts' views of the rounds of one store. What waits for its time waits for one that `watch` trusts."""
 
     store: Store
-    clock: Clock
+    watch: ClockWatch
     signer: Signer
     deployment: str
     streams: CheckedStreams = field(default_factory=CheckedStreams)
@@ -43,7 +44,8 @@ class AnalystViews:
     def get(self, analyst: str, round_id: str) -> RoundRecord:
         """Return a round as the analyst may see it. Raises `NotFound` where the analyst has no share in it."""
         with self.store.read() as connection:
-            return self._for_analysts(read_own_round(connection, round_id, analyst))
+            record = read_own_round(connection, round_id, analyst)
+            return _for_analysts(record, self.watch.read(connection).reached)
 
     def dataset(self, analyst: str, name: str, version: int = 0) -> DatasetRecord:
         """Return a version of a dataset, if a round is about it in which the analyst has a share; 0: the newest.
@@ -75,8 +77,9 @@ class AnalystViews:
                 rounds.c.id.in_(select(shares.c.round_id).where(shares.c.analyst == analyst)),
                 true() if among is None else among,
             )
-            records = round_records(connection, query, analyst)
-        return cut_page(list(map(self._for_analysts, records)), limit, lambda record: record.id)
+            reached = self.watch.read(connection).reached
+            shown = [_for_analysts(record, reached) for record in round_records(connection, query, analyst)]
+        return cut_page(shown, limit, lambda record: record.id)
 
     def results(self, analyst: str, round_id: str, after_sequence: int, limit: int) -> list[bytes]:
         """Return at most `limit` stored chunks after a sequence number; none at the end of the stream.
@@ -85,12 +88,16 @@ class AnalystViews:
             NotFound: the analyst has no share, or submitted no workload and so has no stream.
             WrongState: the streams are not open yet, or are no longer kept.
             OutOfRange: `after_sequence` is beyond the end of the stream.
+            Unavailable: the clock is not trusted now, so nobody can say whether the streams are open.
             DataLoss: the stored stream is not the one that was released.
         """
         released = select(rounds.c.run_id).where(rounds.c.id == round_id)
         with self.store.read() as connection:
             record = read_own_round(connection, round_id, analyst)
-            if not streams_open(record.state, record.release_time, self.clock()):
+            reading = self.watch.read(connection)
+            if not streams_open(record.state, record.release_time, reading.reached):
+                if reading.problem is not None:
+                    raise Unavailable(UNTRUSTED)  # whatever the state: whether a run has ended is not told yet
                 raise WrongState(
                     "the round has no results that can be read now: they are not released yet, or there are none"
                 )
@@ -154,8 +161,7 @@ class AnalystViews:
         if not self.get(analyst, round_id).state.ended:
             raise WrongState("the round has not ended; it can be verified when it has")
 
-    def _for_analysts(self, record: RoundRecord) -> RoundRecord:
-        state = shown_to_analysts(record.state, record.terms.close_time, record.release_time, self.clock())
-        return replace(
-            record, state=state, release_time=record.release_time if state is RoundState.RELEASED else None
-        )
+
+def _for_analysts(record: RoundRecord, now: datetime) -> RoundRecord:
+    state = shown_to_analysts(record.state, record.terms.close_time, record.release_time, now)
+    return replace(record, state=state, release_time=record.release_time if state is RoundState.RELEASED else None)

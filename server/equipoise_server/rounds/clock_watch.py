@@ -1,11 +1,13 @@
 """Checks whether the clock can be trusted with steps that cannot be undone.
 
 A server with a wrong clock destroys seeds and results too early, closes and releases rounds too early, ends the
-turns of sessions, and signs receipts with wrong times. So the server compares the clock before every such step:
-with the last time that the store records when the server starts, and afterwards with the seconds that have passed
-since then, which nobody can set. If the readings differ, the server still answers other calls, but takes no step
-that cannot be undone until the clock is set right or until the holder of the state directory confirms the time
+turns of sessions, and charges what it opens at wrong times. So the server compares the clock before every such
+step: with the last time that the store records when the server starts, and afterwards with the seconds that have
+passed since then, which nobody can set. If the readings differ, the server still answers other calls, but takes no
+step that cannot be undone until the clock is set right or until the holder of the state directory confirms the time
 (`equipoise-server clock confirm`).
+
+A step uses the reading that was compared, never another one: a single wrong reading among right ones does nothing.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import structlog
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, or_, select
 
 from equipoise.errors import Unavailable
 from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise.records.record import Kind
 from equipoise_server.clock import Clock, Elapsed
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.clock import trusted_time
@@ -39,6 +43,18 @@ class Recorded:
 
     time: datetime
     confirmations: int
+
+
+class Reading(NamedTuple):
+    """One reading of the clock, compared.
+
+    `now`: what the clock says. `reached`: a time that has come for certain; `now` where the clock is trusted.
+    `problem`: one sentence that says why the clock is not trusted; None where it is.
+    """
+
+    now: datetime
+    reached: datetime
+    problem: str | None
 
 
 def believed_absence(absence_days: int, *kept_days: int) -> timedelta | None:
@@ -69,58 +85,67 @@ class ClockWatch:
         self._confirmations = 0
         self._told: str | None = None
 
-    def problem(self, connection: Connection) -> str | None:
-        """Return one sentence that says why the clock is not trusted now; None where the clock is trusted."""
+    def read(self, connection: Connection) -> Reading:
+        """Read the clock and compare it. `reached` is no later than what the clock was compared with."""
         with self._lock:
             recorded, now, elapsed = read_recorded(connection), self._clock(), self._elapsed()
             if self._trusted is None or (recorded and recorded.confirmations != self._confirmations):
-                problem = self._compared_with_store(recorded, now)
-                if problem is None:
+                expected, trusted = self._compared_with_store(recorded, now)
+                if trusted:
                     self._trusted = now, elapsed
                     self._confirmations = recorded.confirmations if recorded else 0
             else:
-                problem = self._compared_with_elapsed(now, elapsed)
+                expected, trusted = self._compared_with_elapsed(now, elapsed)
+            problem = None if trusted else differing(now, expected)
             self._tell(problem)
-            return problem
+            return Reading(now, now if trusted else min(now, expected), problem)
+
+    def problem(self, connection: Connection) -> str | None:
+        """Return one sentence that says why the clock is not trusted now; None where the clock is trusted."""
+        return self.read(connection).problem
+
+    def time(self, connection: Connection, caller: str) -> datetime:
+        """Return the present time for a caller's request that changes something.
+
+        Args:
+            connection: to the store.
+            caller: as requests name callers.
+
+        Raises:
+            Unavailable: the clock is not trusted now. Analysts are told that only, and others what to do.
+        """
+        reading = self.read(connection)
+        if reading.problem is not None:
+            raise Unavailable(UNTRUSTED if caller.startswith("analyst/") else reading.problem)
+        return reading.now
 
     def now(self) -> datetime:
-        """Return the present time. Reads no store, so it may be called often; `problem` must be called before.
+        """Return the present time. Reads no store, so it may be called often; `read` must be called before.
 
         Raises:
             Unavailable: the clock is not trusted now, or was not compared with the store yet.
         """
         with self._lock:
             now, elapsed = self._clock(), self._elapsed()
-            if self._trusted is None or self._compared_with_elapsed(now, elapsed) is not None:
+            if self._trusted is None or not self._compared_with_elapsed(now, elapsed)[1]:
                 raise Unavailable(UNTRUSTED)
             return now
 
-    def check(self, connection: Connection) -> None:
-        """Raise `Unavailable` if the clock is not trusted now."""
-        if (problem := self.problem(connection)) is not None:
-            raise Unavailable(problem)
-
-    def record(self, store: Store) -> None:
-        """Record the time of the trusted clock, unless a time was recorded in the last ten minutes."""
-        now = self._clock()
-        with store.read() as connection:
-            recorded = _row(connection)
-        if recorded is not None and now - recorded.time < RECORDING_INTERVAL:
-            return
-        with store.write() as connection:
-            # A clock that is slightly behind another server's clock must not set the recorded time back.
-            put(connection, now if recorded is None else max(now, recorded.time), 0)
-
-    def _compared_with_elapsed(self, now: datetime, elapsed: float) -> str | None:
+    def _compared_with_elapsed(self, now: datetime, elapsed: float) -> tuple[datetime, bool]:
+        """Return the time that is expected after so many seconds, and whether the clock agrees."""
         assert self._trusted is not None
         expected = self._trusted[0] + timedelta(seconds=elapsed - self._trusted[1])
-        return None if abs(now - expected) <= MAX_STEP else differing(now, expected)
+        return expected, abs(now - expected) <= MAX_STEP
 
-    def _compared_with_store(self, recorded: Recorded | None, now: datetime) -> str | None:
-        if recorded is None:
-            return None
-        late = self._absence is not None and now - recorded.time > self._absence
-        return differing(now, recorded.time) if late or recorded.time - now > MAX_STEP else None
+    def _compared_with_store(self, recorded: Recorded | None, now: datetime) -> tuple[datetime, bool]:
+        """Return the time that the clock is compared with at the start, and whether it may be right."""
+        if recorded is not None:
+            late = self._absence is not None and now - recorded.time > self._absence
+            if late or recorded.time - now > MAX_STEP:
+                return recorded.time, False
+        # What is believed here, all later readings are compared with: so one wrong reading must not be.
+        again = self._clock()
+        return again, abs(again - now) <= MAX_STEP
 
     def _tell(self, problem: str | None) -> None:
         """Log each change once. The sentences are not compared: they contain the time, which always differs."""
@@ -132,12 +157,29 @@ class ClockWatch:
 
 
 def read_recorded(connection: Connection) -> Recorded | None:
-    """Return the last recorded time; without one, the time of the log's newest record; None without records."""
+    """Return the last recorded time; without one, the time of the newest record; None without records."""
     row = _row(connection)
     if row is not None:
         return row
-    newest = connection.execute(select(func.max(records.c.publish_time))).scalar_one()
+    # A release that is not in the log yet may wait for a time that has not come.
+    come = or_(records.c.kind != Kind.ROUND_RELEASED.value, records.c.log_index.is_not(None))
+    newest = connection.execute(select(func.max(records.c.publish_time)).where(come)).scalar_one()
     return None if newest is None else Recorded(from_microseconds(newest), 0)
+
+
+def record_time(store: Store, now: datetime) -> None:
+    """Record the time of a trusted clock, unless a time was recorded in the last ten minutes."""
+    with store.read() as connection:
+        recorded = _row(connection)
+    if recorded is None or now - recorded.time >= RECORDING_INTERVAL:
+        with store.write() as connection:
+            put_later(connection, now)
+
+
+def put_later(connection: Connection, now: datetime) -> None:
+    """Write the time, unless a later one is recorded: another server's clock may be slightly ahead."""
+    recorded = _row(connection)
+    put(connection, now if recorded is None else max(now, recorded.time), 0)
 
 
 def confirm(connection: Connection, now: datetime) -> None:
@@ -148,8 +190,8 @@ def confirm(connection: Connection, now: datetime) -> None:
 def differing(now: datetime, expected: datetime) -> str:
     """Return the sentence that says why the clock is not trusted."""
     return (
-        f"the server's clock says {now:%Y-%m-%d %H:%M} UTC, but {expected:%Y-%m-%d %H:%M} was expected: rounds are "
-        "not closed or released, and nothing is removed, until the clock is set right, or confirmed with: "
+        f"the server's clock says {now:%Y-%m-%d %H:%M} UTC, but {expected:%Y-%m-%d %H:%M} was expected: nothing is "
+        "opened, charged, closed, released or removed until the clock is set right, or confirmed with: "
         "equipoise-server clock confirm"
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from equipoise_server.clock import Clock
 from equipoise_server.rounds.clock_watch import ClockWatch
 from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.storage.store import Store
@@ -21,7 +20,6 @@ class Context:
 
     store: Store
     tables: Datasets
-    clock: Clock
     signer: Signer
     deployment: str
     storage_key: bytes = field(repr=False)

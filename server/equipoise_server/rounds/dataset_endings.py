@@ -18,11 +18,10 @@ from datetime import datetime
 
 from sqlalchemy import Connection, or_, select
 
-from equipoise.errors import Unavailable, WrongState
+from equipoise.errors import WrongState
 from equipoise.model.datasets import DatasetState
 from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
-from equipoise_server.rounds.clock_watch import UNTRUSTED, ClockWatch
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.seeds import remove_seeds
 from equipoise_server.rounds.store.dataset_records import dataset_deleted, dataset_retired
@@ -58,14 +57,11 @@ def retire_dataset(operations: Operations, name: str, request_id: str, caller: s
     return operations.carry_out(request, work, _as_retired)
 
 
-def delete_dataset(
-    operations: Operations, watch: ClockWatch, name: str, request_id: str, caller: str = ""
-) -> DatasetRecord:
+def delete_dataset(operations: Operations, name: str, request_id: str, caller: str = "") -> DatasetRecord:
     """Erase what the store holds of a dataset's table, and put that on record.
 
     Args:
         operations: carries the request out on the store.
-        watch: says whether the clock is trusted. By a wrong one, results could seem to be out that are not.
         name: the dataset's name.
         request_id: makes the call safe to repeat.
         caller: the operator's name.
@@ -73,14 +69,12 @@ def delete_dataset(
     Raises:
         NotFound: there is no such dataset.
         WrongState: it is deleted already, or a round on it has not ended, or its results are not open yet.
-        Unavailable: the clock is not trusted.
+        Unavailable: the clock is not trusted. By a wrong one, results could seem to be out that are not.
     """
 
     def work(connection: Connection, now: datetime) -> str:
         if read_dataset(connection, name).state is DatasetState.DELETED:
             raise WrongState("the dataset is already deleted")
-        if watch.problem(connection) is not None:
-            raise Unavailable(UNTRUSTED)
         unfinished = _unfinished(connection, name, now)
         if unfinished is not None:
             raise WrongState(

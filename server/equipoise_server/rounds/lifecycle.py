@@ -184,8 +184,6 @@ class Lifecycle:
         return {}
 
     def _seal(self, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
-        # The seal's time, by which others tell who could take part, is never that of a wrong clock.
-        self._context.watch.check(connection)
         # Both before anything is charged: charges follow the plan, and without its seed no round can be computed.
         check_opened(connection, record)
         read_seed(connection, record, self._context.storage_key)
@@ -201,7 +199,6 @@ class Lifecycle:
         self, spent: int | None, connection: Connection, record: RoundRecord, now: datetime
     ) -> Mapping[str, object]:
         # The streams open at the clock's next point of the grid. That time never changes afterwards.
-        self._context.watch.check(connection)
         run_id, peak_memory_bytes = completed_run(connection, record.id)
         return_unspent(connection, record, spent, now)
         discard(connection, record.id, but=run_id)

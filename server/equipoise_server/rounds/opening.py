@@ -94,14 +94,15 @@ class Opening:
             NotFound: there is no such dataset.
             WrongState: the dataset is retired or deleted.
             BudgetExhausted: the mechanism finds no plan within the budgets of the terms.
+            Unavailable: the clock is not trusted now.
         """
         return self._compared(terms, progress)[1]
 
     def _compared(self, terms: Terms, progress: OnStep) -> tuple[Terms, Comparison, DatasetRecord]:
         """Return the terms with options as the mechanism reads them, and the dataset, too. Raises as `compare`."""
         check_terms(terms)
-        now = self.operations.clock()
         with self.operations.store.read() as connection:
+            now = self.operations.time(connection, "")
             dataset = read_dataset(connection, terms.dataset)
             check_active(dataset)
             _check_registered(connection, terms)

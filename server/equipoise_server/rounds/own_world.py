@@ -14,7 +14,7 @@ from equipoise.model.own_world import MeasuredTable, OwnDataset
 from equipoise.model.rounds import GRANT, RoundState
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.residuals.variances import cell_variances
-from equipoise_server.clock import Clock
+from equipoise_server.rounds.clock_watch import ClockWatch
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.state_machine import shown_to_analysts
 from equipoise_server.rounds.store.measurements import newest_noise
@@ -42,7 +42,7 @@ class OwnWorld:
     """
 
     store: Store
-    clock: Clock
+    watch: ClockWatch
 
     def datasets(self, analyst: str, page_size: int = 0, page_token: str = "") -> tuple[list[OwnDataset], str]:
         """Return a page of an analyst's datasets in the order of their names, and the token of the next page.
@@ -60,7 +60,8 @@ class OwnWorld:
             if page_token:
                 _check_token(connection, page_token, analyst)
             found, token = cut_page(connection.execute(names).scalars().all(), limit, str)
-            return [_own(connection, self.clock(), analyst, name) for name in found], token
+            reached = self.watch.read(connection).reached
+            return [_own(connection, reached, analyst, name) for name in found], token
 
     def spending(
         self, analyst: str, grant_id: str, page_size: int = 0, page_token: str = ""
@@ -78,12 +79,12 @@ class OwnWorld:
             InvalidArgument: it has a share in a round or session of this id, which is no grant.
         """
         limit, after = page_limit(page_size), page_number(page_token)
-        due = asked.c.due_time <= to_microseconds(self.clock())
         own = (asked.c.round_id == grant_id) & (asked.c.analyst == analyst) & (asked.c.sequence > after)
         columns = select(asked.c.sequence, asked.c.statement, asked.c.cost)
         with self.store.read() as connection:
             if read_own_round(connection, grant_id, analyst).mechanism != GRANT:
                 raise InvalidArgument("round_id", "is no grant, in which nothing is paid")
+            due = asked.c.due_time <= to_microseconds(self.watch.read(connection).reached)
             rows = connection.execute(columns.where(own, due).order_by(asked.c.sequence).limit(limit + 1)).all()
         paid = [PaidStatement(row.sequence, row.statement, row.cost) for row in rows]
         return cut_page(paid, limit, lambda each: str(each.sequence))

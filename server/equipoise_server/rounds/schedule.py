@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 from equipoise.errors import BudgetExhausted, EquipoiseError
 from equipoise.model.rounds import RoundState
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise_server.rounds.clock_watch import ClockWatch
+from equipoise_server.rounds.clock_watch import ClockWatch, record_time
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.seeds import Seeds, kept_too_long
 from equipoise_server.rounds.slow_steps import SlowSteps
@@ -55,20 +55,21 @@ class Schedule:
     def keep(self) -> None:
         """Do what is due now: take steps of closed rounds, extend the log, remove old results, requests and seeds.
 
-        While the clock is not trusted, only the log is extended, because the rest cannot be undone.
+        While the clock is not trusted, only the log is extended, because the rest cannot be undone; and of what is
+        about rounds and datasets only with what was due by a time that has come for certain.
 
         Raises:
             Unavailable: the store or the guard cannot be used now.
             DataLoss: the store or the log is damaged.
         """
-        now, store = self.operations.clock(), self.operations.store
+        store = self.operations.store
         with store.read() as connection:
-            trusted = self.watch.problem(connection) is None
-        if not trusted:
+            now, reached, problem = self.watch.read(connection)
+        if problem is not None:
             self.operations.catch_up()
-            self.sequencer.sequence(now)
+            self.sequencer.sequence(now, reached)
             return
-        self.watch.record(store)
+        record_time(store, now)
         with store.read() as connection:
             steps = due_steps(connection, now)
             old = kept_since_before(connection, now - self.retention) if self.retention else []

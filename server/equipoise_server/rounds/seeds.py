@@ -84,9 +84,10 @@ class Seeds:
             NotFound: there is no such round.
             WrongState: the round has not ended, or its seed was destroyed or sealed to no auditor. An auditor who
                 knew the seed of an open round could choose a nonce by it.
+            Unavailable: the clock is not trusted now.
         """
         with committing(self.operations.store, "seed read") as connection:
-            record, now = read_round(connection, round_id), self.operations.clock()
+            record, now = read_round(connection, round_id), self.operations.time(connection, "")
             ended = record.state is RoundState.ABORTED or streams_open(record.state, record.release_time, now)
             if not ended:
                 raise WrongState("the round has not ended yet")
@@ -95,13 +96,16 @@ class Seeds:
             if not sealed:
                 raise WrongState("the round's seed was destroyed, or there was no auditor's key when it was opened")
             seed_read(connection, round_id, auditor, now)
-        self.sequencer.sequence(self.operations.clock())
+        self.sequencer.sequence(now)
         return sealed
 
     def destroy(self, round_id: str) -> None:
-        """Remove the sealed copies of a round's seed and put the removal on record, in one transaction."""
+        """Remove the sealed copies of a round's seed and put the removal on record, in one transaction.
+
+        Raises `Unavailable` while the clock is not trusted.
+        """
         with self.operations.store.write() as connection:
-            remove_seeds(connection, round_id, self.operations.clock())
+            remove_seeds(connection, round_id, self.operations.time(connection, ""))
 
 
 def remove_seeds(connection: Connection, round_id: str, now: datetime) -> None:

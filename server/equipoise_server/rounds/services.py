@@ -90,12 +90,12 @@ def round_services(
             kept for so long; 0: never.
         worker_idle_seconds: how long a worker may be waited for without using processor time.
     """
-    operations = Operations(store, clock, lambda: guard.advance(store))
     signer = sequencer.signer
     absence = believed_absence(absence_days, retention_days, audit_window_days)
     watch = ClockWatch(clock, elapsed or seconds_since(clock), absence)
+    operations = Operations(store, clock, lambda: guard.advance(store), watch.time)
     datasets = Datasets(operations, data_directory)
-    context = Context(store, datasets, clock, signer, deployment, storage_key, watch, worker_idle_seconds)
+    context = Context(store, datasets, signer, deployment, storage_key, watch, worker_idle_seconds)
     runner = Runner(Runs(store, clock), store.claims(), worker_idle_seconds)
     lifecycle = Lifecycle(operations, context, runner, release_grid_seconds)
     seeds = Seeds(operations, sequencer)
@@ -110,8 +110,8 @@ def round_services(
         runner=runner,
         views=RoundViews(store, runner),
         submissions=Submissions(operations, signer, deployment, watch),
-        analyst_views=AnalystViews(store, clock, signer, deployment),
-        own_world=OwnWorld(store, clock),
+        analyst_views=AnalystViews(store, watch, signer, deployment),
+        own_world=OwnWorld(store, watch),
         grant_requests=GrantRequests(operations),
         seeds=seeds,
         budgets=Budgets(operations),

@@ -185,10 +185,11 @@ class Submissions:
         asking = trial and record.plan.mechanism != GRANT  # what a grant tells follows from each statement's price
         if record.terms.session is not None and not asking:
             raise WrongState("the round is a session, which takes statements one at a time, not workloads")
-        if self.watch.problem(connection) is not None:
+        reading = self.watch.read(connection)
+        if reading.problem is not None:
             raise Unavailable(UNTRUSTED)
         # A workload after the closing time is late, even if the server has not sealed the round yet.
-        if record.state is not RoundState.OPEN or closed(record.terms.close_time, self.operations.clock()):
+        if record.state is not RoundState.OPEN or closed(record.terms.close_time, reading.now):
             raise WrongState(CLOSED)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from datetime import datetime
 
 from equipoise.errors import WrongState
 from equipoise_server.rounds.context import Context
@@ -34,10 +35,11 @@ class Attachment:
         answered: int,
         salt: bytes,
         loop: SessionLoop | None,
+        now: datetime,
     ) -> None:
         self.answered = answered
         self.salt = salt
-        self.open = loop is not None and not closed(record.terms.close_time, context.clock())
+        self.open = loop is not None and not closed(record.terms.close_time, now)
         self._context = context
         self._record = record
         self._analyst = analyst
@@ -57,7 +59,7 @@ class Attachment:
         if limit < 1:
             return []
         with self._context.store.read() as connection:
-            due = due_until(self._record, self._context.clock())
+            due = due_until(self._record, self._context.watch.read(connection).reached)
             return answer_store.due_after(connection, self._record.id, self._analyst, after, limit, due)
 
     def ask(self, sequence: int, statement: bytes) -> Future[StoredAnswer]:

@@ -83,6 +83,7 @@ class Calendar:
             InvalidArgument: a field is not what it must be, or the terms allow no plan.
             BudgetExhausted: not even one fits the yearly budget.
             WrongState: 64 schedules go on already.
+            Unavailable: the clock is not trusted now.
             EquipoiseError: as opening raises, where the first one is refused now; the schedule is stopped then.
         """
         stored = scheduled_terms_to_json(terms)
@@ -95,7 +96,8 @@ class Calendar:
         request = make_request(f"operator/{caller}", request_id, "schedule_rounds", stored, canonical_json(facts))
         made = self.operations.answered(request, read_schedule)
         if made is None:
-            now = self.operations.clock()
+            with self.operations.store.read() as connection:
+                now = self.operations.time(connection, "")
             first = first_time or now.replace(microsecond=0)
             if first_time is not None and first_time <= now:
                 raise InvalidArgument("first_time", "must be in the future")
@@ -144,13 +146,13 @@ class Calendar:
 
         Nothing is opened while the clock is not trusted. Raises `Unavailable` where the store cannot be used now.
         """
-        now = self.operations.clock()
         with self.operations.store.read() as connection:
-            if self.sessions.clock_problem(connection) is not None:
+            reading = self.sessions.read_clock(connection)
+            if reading.problem is not None:
                 return
             rows = connection.execute(select(round_schedules).where(round_schedules.c.stop_time.is_(None))).all()
         for row in rows:
-            if due_time(row, row.decided) <= now:
+            if due_time(row, row.decided) <= reading.now:
                 self.slow_steps.take(row.id, partial(self._take, row))
 
     def _check(
@@ -216,7 +218,9 @@ class Calendar:
         """
         due, following = due_time(row, row.decided), due_time(row, row.decided + 1)
         closing = due + timedelta(seconds=row.open_seconds) if row.open_seconds else following
-        if closing <= self.operations.clock():
+        with self.operations.store.read() as connection:
+            now = self.operations.time(connection, "")
+        if closing <= now:
             return "", WrongState(MISSED)
         terms = replace(scheduled_terms(row.terms), close_time=closing)
         request_id = f"{row.id} {row.decided}"

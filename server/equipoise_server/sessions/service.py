@@ -11,7 +11,7 @@ from equipoise.records.record import SALT_BYTES
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.mechanisms.interface import OnStep, unfollowed
 from equipoise_server.rounds.analyst_views import AnalystViews
-from equipoise_server.rounds.clock_watch import UNTRUSTED
+from equipoise_server.rounds.clock_watch import UNTRUSTED, Reading
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.opening import Opening
@@ -47,7 +47,7 @@ class Sessions:
         self._context = context
         self._opening = opening
         self._lifecycle = lifecycle
-        self._views = AnalystViews(context.store, context.clock, context.signer, context.deployment)
+        self._views = AnalystViews(context.store, context.watch, context.signer, context.deployment)
         self.loops = SessionLoops(context, guard, max_workers)
 
     # Operators
@@ -107,9 +107,9 @@ class Sessions:
             "answering", answered, sum(share.statements for share in record.terms.shares), 0.0, False, 0
         )
 
-    def clock_problem(self, connection: Connection) -> str | None:
-        """Return why the server's clock is not trusted; None where it is."""
-        return self._context.watch.problem(connection)
+    def read_clock(self, connection: Connection) -> Reading:
+        """Return a reading of the server's clock, and whether it is trusted."""
+        return self._context.watch.read(connection)
 
     # Analysts
 
@@ -122,7 +122,7 @@ class Sessions:
     def answered(self, analyst: str, session_id: str) -> int:
         """Return how many answers the analyst can read: its own due ones, so the number says nothing of others."""
         with self._context.store.read() as connection:
-            return answer_store.count_due(connection, session_id, analyst, self._context.clock())
+            return answer_store.count_due(connection, session_id, analyst, self.read_clock(connection).reached)
 
     def grant(self, record: RoundRecord, *, whole: bool = False) -> Grant | None:
         """Return what an analyst's own grant allows and what was spent of it; None for any other session.
@@ -168,7 +168,7 @@ class Sessions:
             record = _session(read_own_round(connection, session_id, analyst))
             expired = record.state is RoundState.RELEASED and not has_results(connection, session_id)
             # By a wrong clock the session could seem closed, or answers not due that the analyst has already.
-            trusted = record.state is not RoundState.OPEN or self._context.watch.problem(connection) is None
+            trusted = record.state is not RoundState.OPEN or self.read_clock(connection).problem is None
             known = answer_store.salt_in_force(connection, session_id, analyst)
         if len(salt) != SALT_BYTES:
             raise InvalidArgument("commitment_salt", f"must have {SALT_BYTES} random bytes")
@@ -183,11 +183,12 @@ class Sessions:
             known = known or self._keep_salt(session_id, analyst, salt)
             loop = self.loops.loop(session_id)
         with self._context.store.read() as connection:
-            due = due_until(record, self._context.clock())
+            reached = self.read_clock(connection).reached
+            due = due_until(record, reached)
             answered = answer_store.count_due(connection, session_id, analyst, due)
         if not 0 <= after_sequence <= answered:
             raise OutOfRange(f"after: the answers end at {answered:,}, {after_sequence:,} is beyond them")
-        return Attachment(self._context, record, analyst, answered, known or salt, loop)
+        return Attachment(self._context, record, analyst, answered, known or salt, loop, reached)
 
     def _keep_salt(self, session_id: str, analyst: str, salt: bytes) -> bytes:
         """Store the salt if the analyst has none, and return the salt in force."""

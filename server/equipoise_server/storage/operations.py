@@ -40,13 +40,21 @@ class Operations:
     """The operations on one store. Safe to use from several threads.
 
     `remember` advances the rollback guard to the state of the store, so that no older copy of the store is accepted
-    afterwards; it raises `DataLoss` and `Unavailable`.
+    afterwards; it raises `DataLoss` and `Unavailable`. `time` returns the time of a caller's request, or raises
+    `Unavailable` where nothing may be changed now; without it, that is the time of `clock`.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], datetime], remember: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], datetime],
+        remember: Callable[[], None],
+        time: Callable[[Connection, str], datetime] | None = None,
+    ) -> None:
         self.store = store
         self.clock = clock
         self.remember = remember
+        self.time = time or (lambda _, __: clock())
         self._behind = threading.Event()  # set while accepted requests are ahead of the guard
 
     def answered(self, request: Request, read: Reader[Answer]) -> Answer | None:
@@ -82,12 +90,12 @@ class Operations:
         Raises:
             AlreadyExists: another request had the same id.
             DataLoss: the guard refuses the store.
-            Unavailable: the store or the guard cannot be used now.
+            Unavailable: the store or the guard cannot be used now, or there is no time that can be trusted.
             EquipoiseError: as `work` raises.
         """
         if (known := self.answered(request, read)) is not None:
             return known
-        answer = self._transact(request, work, read, lambda _: self.clock())
+        answer = self._transact(request, work, read, lambda connection: self.time(connection, request.caller))
         self.remember()
         return answer
 
@@ -100,7 +108,7 @@ class Operations:
         """
 
         def time(connection: Connection) -> datetime:
-            now, last = self.clock(), last_time(connection, request.caller)
+            now, last = self.time(connection, request.caller), last_time(connection, request.caller)
             return now if last is None else max(now, last + timedelta(microseconds=1))
 
         if (known := self.answered(request, read)) is not None:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, case, select
+from sqlalchemy import Connection, bindparam, case, or_, select
 
 from equipoise.errors import DataLoss
 from equipoise.model.times import to_microseconds
@@ -40,20 +40,24 @@ class Sequencer:
     guard: Guard
     signer: Signer
 
-    def sequence(self, now: datetime) -> None:
+    def sequence(self, now: datetime, reached: datetime | None = None) -> None:
         """Add all due records to the log, and sign a checkpoint. Without due records it is one read of the store.
 
         The next call, at any server, completes what a crash or a failure interrupted.
+
+        Args:
+            now: what the clock says.
+            reached: where the clock is not trusted, a time that has come for certain; None: `now`.
         """
         with self.store.read() as connection:
-            due = bool(due_records(connection, now, 1))
+            due = bool(due_records(connection, now, 1, reached))
             head = tree_heads.newest(connection)
             signed = head.size == 0 or log.signed_head(connection, head.size) is not None
         if due:
             with committing(self.store, "log") as connection:
                 # Refuse to extend an older copy, even one that replaced the store while this server runs.
                 self.guard.check(connection)
-                due = append_due(connection, now)
+                due = append_due(connection, now, reached)
         if due or not signed:
             self.guard.advance(self.store)
             self._sign()
@@ -72,9 +76,9 @@ class Sequencer:
                 connection.execute(checkpoints.update().where(here).values(note=note))
 
 
-def append_due(connection: Connection, now: datetime) -> bool:
+def append_due(connection: Connection, now: datetime, reached: datetime | None = None) -> bool:
     """Add every due record to the log, in a transaction that writes; return whether there was any."""
-    due = due_records(connection, now)
+    due = due_records(connection, now, reached=reached)
     if due:
         enter(connection, due)
     return bool(due)
@@ -90,13 +94,25 @@ def enter(connection: Connection, due: Sequence[tuple[int, bytes]]) -> None:
     connection.execute(placed, [{"at": at, "index": index} for index, (at, _) in enumerate(due, start=first)])
 
 
-def due_records(connection: Connection, now: datetime, limit: int | None = None) -> list[tuple[int, bytes]]:
+def due_records(
+    connection: Connection, now: datetime, limit: int | None = None, reached: datetime | None = None
+) -> list[tuple[int, bytes]]:
     """Return position and leaf of the records that are due and not in the log yet, in the order of the log.
 
     That is the order of their publish times, then of their steps. Releases with one publish time follow the order
     in which their rounds were opened, because the order of their computation depends on the workloads.
+
+    Args:
+        connection: to the store.
+        now: what the clock says.
+        limit: the most records that are returned; None: all.
+        reached: where the clock is not trusted, a time that has come for certain, for which what is about rounds
+            and datasets waits: a release has its time. Revocations and keys have the clock's own, and do not wait.
     """
     waiting = records.c.log_index.is_(None) & (records.c.publish_time <= to_microseconds(now))
+    if reached is not None:
+        about_none = (records.c.round_id == "") & (records.c.dataset == "")
+        waiting &= or_(about_none, records.c.publish_time <= to_microseconds(reached))
     computed = records.c.kind == Kind.ROUND_RELEASED.value
     opening = select(rounds.c.position).where(rounds.c.id == records.c.round_id).scalar_subquery()
     query = select(records.c.position, records.c.leaf).where(waiting)

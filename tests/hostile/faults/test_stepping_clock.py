@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -102,8 +103,11 @@ def test_a_real_clock_that_steps_by_a_year_and_back_loses_nothing_until_it_is_co
             for step in (1, 2):
                 clock.step(YEAR)
                 told(server, "clock_not_trusted", step)
-                with pytest.raises(Unavailable, match=r"clock says 20.* equipoise-server clock confirm"):
-                    operator.release(complete)
+                for refused in (partial(operator.release, complete), partial(operator.open, TERMS)):
+                    with pytest.raises(Unavailable, match=r"clock says 20.* equipoise-server clock confirm"):
+                        refused()
+                # Whoever must be locked out cannot wait until somebody has looked at the clock.
+                operator.revoke_analyst("bob")
                 clock.step(-YEAR)
                 told(server, "clock_trusted", step)
             assert held(state, released) == before

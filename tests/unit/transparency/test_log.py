@@ -63,6 +63,21 @@ def test_a_record_is_shown_from_its_time_on_and_not_before(bench: LogBench) -> N
     assert (bench.guard.path.read_bytes(), all_heads(bench.store)) == before
 
 
+def test_while_the_clock_is_not_trusted_what_is_about_rounds_and_datasets_waits_and_revocations_do_not(
+    bench: LogBench,
+) -> None:
+    reached = bench.now + timedelta(seconds=30)
+    come = bench.record("of a round whose time has come", after=30, round_id="s")
+    bench.record("of a round", after=60, round_id="r")
+    bench.record("of a dataset", after=90, dataset="d")
+    bench.now += timedelta(days=365)  # as the clock says
+    revoked = bench.record("a revocation")
+    bench.sequencer.sequence(bench.now, reached)
+    assert bench.leaves()[1:] == [come.leaf, revoked.leaf]
+    bench.sequencer.sequence(bench.now)
+    assert len(bench.leaves()) == 5
+
+
 def test_what_is_due_enters_by_its_time_and_then_as_it_was_written(bench: LogBench) -> None:
     after = (30, 10, 20, 10)
     written = [bench.record(f"item {place}", after=each, round_id=f"r{place}") for place, each in enumerate(after)]

@@ -46,8 +46,7 @@ class DatasetMethods:
         self, caller: Caller, request: operator_pb2.DeleteDatasetRequest
     ) -> operator_pb2.DeleteDatasetResponse:
         """Erases what is held of a dataset's table."""
-        operations, watch = self.rounds.operations, self.rounds.context.watch
-        record = delete_dataset(operations, watch, request.name, request.request_id, caller.name)
+        record = delete_dataset(self.rounds.operations, request.name, request.request_id, caller.name)
         return operator_pb2.DeleteDatasetResponse(dataset=dataset_to_message(record))
 
     def list_datasets(
