@@ -19,7 +19,7 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.ledger_repair import verify
 from equipoise_server.admin.new_state import create_state
-from equipoise_server.rounds.store.committed_content import check_all, check_synopsis
+from equipoise_server.rounds.store.committed_content import check_all, check_synopsis, check_workloads
 from equipoise_server.rpc.services.evidence_stream import workload_pieces
 
 BOBS = "(SELECT workload FROM submissions WHERE analyst = 'bob')"
@@ -93,6 +93,25 @@ def test_an_altered_workload_is_not_computed_from(bench: Bench) -> None:
         bench.rounds.lifecycle.run(round_id, "run")
     assert not bench.rounds.views.progress(round_id).complete
     assert not is_whole(bench)
+
+
+def test_a_workload_that_was_put_beside_the_sealed_ones_is_not_computed_from(bench: Bench) -> None:
+    """Its analyst has no share, so nothing is on record of what it asks."""
+    round_id = bench.sealed()
+    with bench.store.read() as connection:
+        check_workloads(connection, round_id)
+    for table, columns in (
+        ("shares", "position, statements, queries, sensitivity, support, ways"),
+        ("submissions", "workload, digest, statements, queries, accept_time, salt, receipt"),
+    ):
+        values = columns.replace("position", "position + 2")
+        own = f"SELECT round_id, 'cyd', {values} FROM {table} WHERE analyst = 'ann'"
+        alter(bench, f"INSERT INTO {table} (round_id, analyst, {columns}) {own}")
+    with bench.store.read() as connection, pytest.raises(DataLoss, match="workloads"):
+        check_workloads(connection, round_id)
+    with pytest.raises(DataLoss):
+        bench.rounds.lifecycle.run(round_id, "run")
+    assert not bench.rounds.views.progress(round_id).complete
 
 
 def evidence_of(bench: Bench, round_id: str, analyst: str) -> bytes:
