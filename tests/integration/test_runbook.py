@@ -247,3 +247,4 @@ def test_the_authority_is_exchanged(place: Place) -> None:
             assert answered(place.capsys, place.state / "profiles" / who, *follow)["changed"]
         place.held(block("The authority", 2).strip())
         assert place.ask("operator", "whoami")["role"] == "operator"
+        assert "Confirmed 20" in place.held(block("The clock is not trusted").strip())
