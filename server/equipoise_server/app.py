@@ -32,7 +32,7 @@ from equipoise_server.rpc.health import health_served
 from equipoise_server.rpc.interceptors.gauges import CertificateGauge, FailedRuns, StoreGauges
 from equipoise_server.rpc.interceptors.metrics import Metrics
 from equipoise_server.rpc.login_door import door_served
-from equipoise_server.rpc.ports import bind_port
+from equipoise_server.rpc.ports import allow_descriptors, bind_port
 from equipoise_server.rpc.server import SERVICES, make_server
 from equipoise_server.rpc.threads import SharedThreads, Threads
 from equipoise_server.sessions.calendar import Calendar
@@ -69,6 +69,7 @@ async def serve(
     deployment = open_deployment(state, clock(), listen)
     live = LiveDeployment(deployment, clock)
     log_to_stderr(deployment.config.log_level)
+    allow_descriptors(deployment.config)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "equipoise"))
     stopping = asyncio.Event()
     with deployment.hold(), _stopped_by_signals(stopping), install_hook(crash_hook):

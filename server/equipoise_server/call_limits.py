@@ -53,7 +53,7 @@ class CallLimits(BaseModel):
         ge=2,
         le=1_000_000,
         description="The largest number of connections at once. The process needs 200 file descriptors "
-        "more than this.",
+        "more than this, and three for each of login_connections.",
     )
     reads_per_second: int = Field(
         default=100,

@@ -91,6 +91,13 @@ class Deployment(BaseModel):
         le=100_000,
         description="How many certificates one account may have by logging in within 24 hours.",
     )
+    login_connections: int = Field(
+        default=200,
+        ge=2,
+        le=100_000,
+        description="The largest number of connections at once at login_listen, of which one network address may "
+        "have 20.",
+    )
 
     @field_validator("login_issuer")
     @classmethod

@@ -1,8 +1,8 @@
 """The door for people without a certificate: they show what the provider gave them, and get a certificate.
 
 It listens at an address of its own and offers one method. Nothing else can be reached through it, and all that
-follows a login is mutual TLS. Whoever is at the door is a stranger, so what a stranger takes is counted for each
-network address, before anything is looked at.
+follows a login is mutual TLS. Whoever is at the door is a stranger, so connections and logins are counted for each
+network address, before anything is looked at, and nothing stays for longer than a login takes.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from equipoise_server.identity.login_tokens import MAX_TOKEN, BadToken, account_
 from equipoise_server.identity.logins import REFUSED
 from equipoise_server.identity.provider_keys import ProviderKeys
 from equipoise_server.rpc.configured import options
+from equipoise_server.rpc.door_connections import DoorConnections, door_connections, listening
 from equipoise_server.rpc.interceptors.error_translation import hide_errors
 from equipoise_server.rpc.interceptors.interceptor import Call, Context, GuardInterceptor
 from equipoise_server.rpc.interceptors.token_bucket import TOO_OFTEN, Bucket
@@ -42,7 +43,8 @@ SERVICE = enrolment_pb2.DESCRIPTOR.services_by_name["EnrolmentService"]
 PER_SECOND, AT_ONCE = 5.0, 50  # logins from one address, which many people may share
 ADDRESSES = 4096  # that are told apart; of more, the one that was silent for longest begins anew
 THREADS = 4
-CALLS = 256  # open at once
+CALLS = 1  # open at once on one connection
+STAY_SECONDS, GRACE_SECONDS = 60, 30  # how long a connection may be used, and a call go on after that
 MAX_MESSAGE = MAX_TOKEN + MAX_REQUEST_BYTES + 1024
 _log = structlog.get_logger("equipoise.login")
 
@@ -56,6 +58,7 @@ class LoginDoor:
     keys: ProviderKeys
     codes: DeviceCodes
     threads: SharedThreads
+    connections: DoorConnections
 
     async def log_in(self, messages: AsyncIterator[bytes], context: Context) -> bytes:
         """Answer one request, in bytes, after what its address may take was counted."""
@@ -64,7 +67,7 @@ class LoginDoor:
             request = enrolment_pb2.LogInRequest.FromString(raw)
         except DecodeError:
             raise InvalidArgument("request", "is not a LogInRequest") from None
-        response = await self.threads.run(address_of(context), self._certified, request)
+        response = await self.threads.run(self.connections.address_of(context.peer()), self._certified, request)
         return response.SerializeToString()
 
     def _certified(self, request: enrolment_pb2.LogInRequest) -> enrolment_pb2.LogInResponse:
@@ -123,35 +126,49 @@ async def door_served(
         return
     check_extra()
     threads = SharedThreads(THREADS, "login")
-    door = _make_door(config, admission, threads)
     try:
-        port = bind_port(door, config.login_listen, f"{settings}: login_listen", credentials)
-        await door.start()
-        _log.info("logins", listen=config.login_listen, port=port, issuer=config.login_issuer)
-        yield
+        async with door_connections(config.login_connections) as connections:
+            door = _make_door(config, admission, threads, connections)
+            try:
+                bind_port(door, f"unix:{connections.inner}", f"{settings}: login_listen", credentials)
+                await door.start()
+                async with listening(connections, config.login_listen, f"{settings}: login_listen") as port:
+                    _log.info("logins", listen=config.login_listen, port=port, issuer=config.login_issuer)
+                    yield
+            finally:
+                await door.stop(0)
     finally:
-        await door.stop(0)
         await asyncio.to_thread(threads.close)
 
 
-def _make_door(config: Config, admission: Admission, threads: SharedThreads) -> aio.Server:
+def _make_door(
+    config: Config, admission: Admission, threads: SharedThreads, connections: DoorConnections
+) -> aio.Server:
     keys, codes = ProviderKeys(config.login_issuer), DeviceCodes(config.login_issuer, config.login_client)
-    door, strangers = LoginDoor(config, admission, keys, codes, threads), Strangers()
+    door, strangers = LoginDoor(config, admission, keys, codes, threads, connections), Strangers()
 
     @asynccontextmanager
     async def counted(call: Call) -> AsyncIterator[None]:
-        strangers.count(address_of(call.context))
+        strangers.count(connections.address_of(call.context.peer()))
         yield
 
     guards = [GuardInterceptor(guard) for guard in (hide_errors, counted)]
-    settings = dict(options(config)) | {"grpc.max_receive_message_length": MAX_MESSAGE}
-    server = aio.server(interceptors=guards, options=list(settings.items()), maximum_concurrent_rpcs=CALLS)
+    server = aio.server(interceptors=guards, options=door_options(config))
     # One request is read as a stream of one, like those of all methods (`rpc.methods`).
     handler: Any = grpc.stream_unary_rpc_method_handler(cast("Any", door.log_in))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE.full_name, {"LogIn": handler}),))
     return server
 
 
-def address_of(context: Context) -> str:
-    """Return the network address of a caller, without the port."""
-    return context.peer().rpartition(":")[0]
+def door_options(config: Config) -> list[tuple[str, int]]:
+    """Return gRPC's settings where callers need no certificate: a connection is theirs for seconds."""
+    own = {
+        "grpc.max_receive_message_length": MAX_MESSAGE,
+        "grpc.max_concurrent_streams": CALLS,
+        # Twice as many as are passed on: gRPC notices later than we do that one has ended.
+        "grpc.max_allowed_incoming_connections": 2 * config.login_connections,
+        "grpc.max_connection_idle_ms": config.handshake_seconds * 1000,
+        "grpc.max_connection_age_ms": STAY_SECONDS * 1000,
+        "grpc.max_connection_age_grace_ms": GRACE_SECONDS * 1000,
+    }
+    return list((dict(options(config)) | own).items())
