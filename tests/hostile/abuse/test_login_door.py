@@ -71,6 +71,7 @@ def test_strangers_who_hold_all_connections_keep_no_newcomer_out(door: tuple[Ser
         each.close()
 
 
+@pytest.mark.full
 def test_a_connection_that_asks_for_nothing_ends_after_seconds(door: tuple[ServerProcess, str]) -> None:
     """Also on a server whose other port keeps idle connections for a day."""
     _, address = door
@@ -87,6 +88,7 @@ def test_a_connection_that_asks_for_nothing_ends_after_seconds(door: tuple[Serve
     idle.close()
 
 
+@pytest.mark.full
 def test_the_server_has_room_for_the_connections_of_both_ports(tmp_path: Path) -> None:
     """It raises the soft limit of descriptors with which it was started."""
     settings = [
