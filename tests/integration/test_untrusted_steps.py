@@ -19,12 +19,16 @@ from equipoise.errors import Unavailable, WrongState
 from equipoise.model.accounts import Budget
 from equipoise.model.calendar import Period
 from equipoise.model.grants import grant_terms
+from equipoise.model.identities import Role
 from equipoise.model.rounds import RoundState
+from equipoise.model.times import from_microseconds
 from equipoise.records.record import Kind
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.rounds.dataset_endings import delete_dataset, retire_dataset
 from equipoise_server.sessions.calendar import Calendar
+from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.tables.transparency import records
+from equipoise_server.transparency.identity_records import recorded_registry
 
 DAY = timedelta(days=1)
 PLAIN = replace(TERMS, mechanism="gaussian", options={})
@@ -125,6 +129,29 @@ def test_no_release_is_recorded_or_delivered_before_its_time_by_a_clock_that_is_
     # What is out stays out.
     machine.steps(YEAR)
     assert (views.results("ann", round_id, 0, 10), shown()) == (results, RoundState.RELEASED)
+
+
+@pytest.mark.parametrize("looked_at", [True, False])
+def test_a_revocation_is_in_force_and_on_record_at_once_and_holds_up_nothing(
+    machine: Machine, looked_at: bool
+) -> None:
+    """Under the time of a clock that is a year ahead, it would keep all later records out of the log for a year."""
+    bench, right = machine.bench, machine.bench.clock.now
+    machine.clock.now += YEAR
+    registry = recorded_registry(bench.rounds.identity_operations)
+    registry.revoke("ann", {Role.ANALYST}, make_request("operator/olga", "1", "revoke_identity", "ann"))
+    revoked = select(records).where(records.c.kind == Kind.IDENTITY_CHANGED.value)
+    newest = revoked.order_by(records.c.position.desc()).limit(1)
+    if looked_at:
+        bench.rounds.schedule.keep()
+        with bench.store.read() as connection:
+            assert connection.execute(newest).one().log_index is not None
+    machine.steps(-YEAR)
+    bench.opened(PLAIN)
+    bench.rounds.schedule.keep()
+    with bench.store.read() as connection:
+        assert from_microseconds(connection.execute(newest).one().publish_time) == right
+        assert connection.execute(select(records).where(records.c.log_index.is_(None))).all() == []
 
 
 def test_one_wrong_reading_among_right_ones_destroys_and_records_nothing(machine: Machine) -> None:

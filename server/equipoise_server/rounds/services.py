@@ -34,9 +34,14 @@ from equipoise_server.workers.watchdog import IDLE_SECONDS
 
 @dataclass(frozen=True)
 class RoundServices:
-    """The services of datasets and rounds. Each caller is given only the services that it needs."""
+    """The services of datasets and rounds. Each caller is given only the services that it needs.
+
+    `operations` change nothing while the clock is not trusted; `identity_operations` do, and date it by a time that
+    has come for certain.
+    """
 
     operations: Operations
+    identity_operations: Operations
     context: Context
     datasets: Datasets
     dataset_views: DatasetViews
@@ -94,6 +99,8 @@ def round_services(
     absence = believed_absence(absence_days, retention_days, audit_window_days)
     watch = ClockWatch(clock, elapsed or seconds_since(clock), absence)
     operations = Operations(store, clock, lambda: guard.advance(store), watch.time)
+    # A revocation cannot wait until somebody has looked at the clock. By a time to come it would hold up the log.
+    identity_operations = Operations(store, clock, operations.remember, lambda at, _: watch.read(at).reached)
     datasets = Datasets(operations, data_directory)
     context = Context(store, datasets, signer, deployment, storage_key, watch, worker_idle_seconds)
     runner = Runner(Runs(store, clock), store.claims(), worker_idle_seconds)
@@ -102,6 +109,7 @@ def round_services(
     retention, audit_window = timedelta(days=retention_days), timedelta(days=audit_window_days)
     return RoundServices(
         operations=operations,
+        identity_operations=identity_operations,
         context=context,
         datasets=datasets,
         dataset_views=DatasetViews(store),

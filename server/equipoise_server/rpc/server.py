@@ -28,7 +28,6 @@ from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
 from equipoise_server.sessions.service import Sessions
-from equipoise_server.storage.operations import Operations
 from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_login, recorded_registry
 from equipoise_server.transparency.views import LogViews
 
@@ -65,8 +64,7 @@ def make_server(
     """
     store, clock = rounds.operations.store, rounds.operations.clock
     admission = Admission(
-        # Certificates have the clock's own time, whether or not it is trusted: a revocation cannot wait.
-        recorded_registry(Operations(store, clock, rounds.operations.remember)),
+        recorded_registry(rounds.identity_operations),
         authority,
         authority_is_recorded,
         recorded_login,
