@@ -318,6 +318,12 @@ class Custodian(AdmittingCustodian):
         fields = {"round": round_id, "time": to_microseconds(self.time)}
         self._record(Kind.SEED_DESTROYED, [("destruction", fields)])
 
+    def confirm_clock(self, time: datetime) -> None:
+        """The clock was wrong, and is right from now on."""
+        before, self.time = to_microseconds(self.time), time
+        fields = {"before": before, "journal": self.head(), "time": to_microseconds(time)}
+        self._record(Kind.CLOCK_CONFIRMED, [("confirmation", fields)])
+
     def promise(self, round_id: str) -> Promise:
         """What the round's opening has put on record; of a round without one, what the first one has."""
         opened = [record for record in self.records if record.kind == Kind.ROUND_OPENED]

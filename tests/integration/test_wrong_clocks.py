@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from harness.audited_rounds import audited, problems
 from harness.rounds_bench import ANN, SALT, TERMS
 from harness.session_terms import ASKED, BY_TURNS, ONLINE, answered, ask, attached
 from harness.waiting import PATIENCE, until
@@ -149,6 +150,25 @@ def test_a_clock_that_is_confirmed_is_believed_and_what_is_due_is_done(machine: 
     machine.passes(timedelta(seconds=1))
     assert machine.trusted()
     assert machine.held() == {"result_chunks": 0, "sealed_seeds": 0, "requests": 0}
+
+
+def test_a_round_that_was_open_when_a_clock_was_set_back_and_confirmed_passes_the_audit(machine: Machine) -> None:
+    """By its times the round was sealed before it was opened. The log says that the clock was confirmed."""
+    bench = machine.bench
+    waiting = bench.opened()
+    bench.rounds.submissions.submit("ann", waiting, "1", workload_to_bytes(ANN), SALT)
+    machine.passes(timedelta(seconds=1))
+    machine.steps(timedelta(hours=-6))
+    with pytest.raises(Unavailable, match="was expected"):
+        bench.rounds.lifecycle.seal(waiting, "seal")
+    with bench.store.write() as connection:
+        clock_watch.confirm(connection, bench.clock.now)
+    machine.passes(timedelta(seconds=1))
+    bench.rounds.lifecycle.seal(waiting, "seal")
+    audit = audited(bench)
+    assert problems(audit) == []
+    (remark,) = [each for each in audit.remarks if "clock-confirmed" in each]
+    assert "the server's clock was confirmed at 2024-01-01 06:00" in remark
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,7 @@ ITEM_VALUES: list[Any] = [
     log_items.StartItem(HEAD, 5),
     log_items.KeyItem("log", DIGEST, b"\4" * 8, 5),
     log_items.RestorationItem(6, ROOT, 7),
+    log_items.ConfirmationItem(8, HEAD, 7),
     identity_items.IdentityItem(
         identity_items.IdentityEvent.RENEWED,
         "ann",

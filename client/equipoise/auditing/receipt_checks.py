@@ -47,7 +47,7 @@ def check_receipts(
             raise VerificationFailed(f"a receipt is of another deployment: {receipt.deployment!a}")
         if (told_of := recorded.rounds.get(receipt.round_id)) is not None:
             check_promise(told_of, receipt.analyst, receipt.promise)
-            check_taken(told_of, receipt.analyst, receipt.accept_time)
+            check_taken(recorded, told_of, receipt.analyst, receipt.accept_time)
         key = receipt.round_id, receipt.analyst
         before = newest.setdefault(key, receipt)
         if before.accept_time == receipt.accept_time and before != receipt:

@@ -108,6 +108,7 @@ class Recorded:
 
     datasets: dict[str, RecordedDataset] = field(default_factory=dict)
     rounds: dict[str, RecordedRound] = field(default_factory=dict)
+    confirmations: list[Step] = field(default_factory=list)  # of clocks
 
     @property
     def registered(self) -> list[Step]:
@@ -170,6 +171,8 @@ def _take(recorded: Recorded, step: Step) -> None:
             destruction = step.one(DestructionItem)
             history = _round_of(recorded, step, {destruction.round_id}, "released", "aborted")
             history.destroyed = destruction
+        case "clock-confirmed":
+            recorded.confirmations.append(step)
         case _:
             pass
 

@@ -115,7 +115,7 @@ def check_session_receipts(
         if history is None or history.session is None or analyst not in history.analysts:
             raise VerificationFailed(f"a receipt of {analyst!a} is of the session {session}, which is not recorded")
         check_promise(history, analyst, receipt.promise)
-        check_taken(history, analyst, receipt.time)
+        check_taken(recorded, history, analyst, receipt.time)
         if history.sealed is None:
             continue
         item = history.sealed.record.each(WorkloadItem)[history.analysts.index(analyst)]

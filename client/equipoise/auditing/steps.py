@@ -11,7 +11,7 @@ from equipoise.model.log import RecordOpening
 from equipoise.records.dataset_items import DataItem
 from equipoise.records.item_parts import JournalHead
 from equipoise.records.items import PlanItem, ReservationItem, SettlementItem, SpendingItem
-from equipoise.records.log_items import StartItem
+from equipoise.records.log_items import ConfirmationItem, StartItem
 from equipoise.records.opened_records import ReadRecord, open_record
 from equipoise.records.record import Kind
 from equipoise.records.record_layouts import OF_ANALYSTS
@@ -39,7 +39,7 @@ class Step:
     @property
     def journal(self) -> JournalHead | None:
         """The head of the budget journal that the record commits to; None where its kind commits to none."""
-        heads = (StartItem, DataItem, PlanItem, ReservationItem, SpendingItem, SettlementItem)
+        heads = (StartItem, ConfirmationItem, DataItem, PlanItem, ReservationItem, SpendingItem, SettlementItem)
         return next((item.journal for item in self.record.items if isinstance(item, heads)), None)
 
     @property

@@ -3,10 +3,11 @@
 Only times are compared that a server writes by a clock that it trusts: those of openings, seals, releases and
 receipts. While a server runs, such a clock differs by an hour at most from the seconds that have passed. At a start
 it is an hour at most behind the time that was recorded last, which is at most ten minutes old. So what is written
-later is dated earlier by less than `ALLOWED`. Other times are the clock's own, and are compared with nothing here:
-those of aborts, of runs, of accounts and caps, of registrations and identities.
+later is dated earlier by less than `ALLOWED`. Other times are compared with nothing here:
+those of identities, and of what the holder of the state directory does, are the clock's own even then.
 
-A clock that was set back by more, and that the holder of the server confirmed, fails these checks, too.
+A clock that was set back by more is trusted again once the holder of the server has confirmed it, which is on
+record: then times begin anew. The audit remarks it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.records.items import ReservationItem, SpendingItem
+from equipoise.records.log_items import ConfirmationItem
 
 ALLOWED = 3 * 3600 * 1_000_000  # microseconds
 
@@ -32,6 +34,7 @@ class _Dated:
     step: Step
     time: int
     place: tuple[int, int]
+    confirms: bool = False  # what follows may be dated earlier
 
     def require_after(self, before: _Dated) -> None:
         """Raise `VerificationFailed` if it is dated before what came before it."""
@@ -52,11 +55,16 @@ def check_times(archive: Archive, recorded: Recorded) -> None:
     Raises:
         VerificationFailed: naming the first time that cannot be.
     """
-    dated: list[_Dated] = []
+    dated = [
+        _Dated(step, (told := step.one(ConfirmationItem)).time, (told.journal.sequence, step.index), confirms=True)
+        for step in recorded.confirmations
+    ]
+    confirmed = [each.place for each in dated]
     for history in recorded.rounds.values():
         own = _dated(history)
         for before, after in pairwise(own):
-            after.require_after(before)
+            if not any(before.place <= each <= after.place for each in confirmed):
+                after.require_after(before)
         opened, closed = history.terms.open_time, history.terms.close_time
         # The closing time is compared with the clock before a round is planned, which may take minutes.
         if closed is not None and closed < opened - ALLOWED:
@@ -66,21 +74,37 @@ def check_times(archive: Archive, recorded: Recorded) -> None:
         dated += own
     newest: _Dated | None = None
     for each in sorted(dated, key=lambda each: each.place):
-        if each.time > to_microseconds(archive.time) + ALLOWED:
+        set_right = any(each.place < later for later in confirmed)
+        if each.time > to_microseconds(archive.time) + ALLOWED and not set_right:
             raise VerificationFailed(
                 f"{each.step}: is dated {_said(each.time)}, but the archive was downloaded at "
                 f"{archive.time:%Y-%m-%d %H:%M:%S} UTC: a time is false, or one of the two clocks is wrong"
             )
-        if newest is not None:
+        if newest is not None and not each.confirms:
             each.require_after(newest)
-        if newest is None or each.time > newest.time:
+        if newest is None or each.confirms or each.time > newest.time:
             newest = each
 
 
-def check_taken(history: RecordedRound, analyst: str, time: int) -> None:
+def clock_remarks(recorded: Recorded) -> list[str]:
+    """Remarks on clocks that were confirmed: times may have been set back there as far as they say."""
+    remarks = []
+    for step in recorded.confirmations:
+        told = step.one(ConfirmationItem)
+        before = "no time" if told.before is None else _said(told.before)
+        remarks.append(
+            f"{step}: the server's clock was confirmed at {_said(told.time)}, where {before} was recorded"
+        )
+    return remarks
+
+
+def check_taken(recorded: Recorded, history: RecordedRound, analyst: str, time: int) -> None:
     """Check that a receipt was signed while its round was open.
 
+    An analyst's receipts have ever later times, also after a clock was set back and confirmed.
+
     Args:
+        recorded: all that is on record, with the confirmations of clocks.
         history: the round on record.
         analyst: whose receipt it is, for errors.
         time: of the receipt, in microseconds since 1970: when it was signed or, in a session by turns, when the
@@ -92,9 +116,14 @@ def check_taken(history: RecordedRound, analyst: str, time: int) -> None:
     opened, sealed = history.terms.open_time, history.seal_time
     dated = f"a receipt of {analyst!a} is dated {_said(time)}"
     turn = 0 if history.session is None else history.session.turn_seconds * 1_000_000
-    if time < opened - ALLOWED:
+    told = [(step.index, step.one(ConfirmationItem)) for step in recorded.confirmations]
+    first = min([opened, *(each.time for index, each in told if index > history.opened.index)])
+    if time < first - ALLOWED:
         raise VerificationFailed(f"{history.opened}: {dated}, before the opening at {_said(opened)}")
-    if sealed is not None and time > sealed + turn + ALLOWED:
+    if history.sealed is None or sealed is None:
+        return
+    last = max([sealed, *(each.before or 0 for index, each in told if index < history.sealed.index)])
+    if time > last + turn + ALLOWED:
         raise VerificationFailed(f"{history.sealed}: {dated}, after the seal at {_said(sealed)}")
 
 

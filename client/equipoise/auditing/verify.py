@@ -32,7 +32,7 @@ from equipoise.auditing.rounds import Recorded, read_rounds
 from equipoise.auditing.seed_checks import check_seeds
 from equipoise.auditing.session_checks import unprotected
 from equipoise.auditing.steps import Step, open_steps
-from equipoise.auditing.time_checks import check_times
+from equipoise.auditing.time_checks import check_times, clock_remarks
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.records.log_items import KeyItem, RestorationItem
 from equipoise.records.signed_notes import Checkpoint, VerifierKey
@@ -202,15 +202,15 @@ class _Verification:
             raise _NotMade("dp_accounting is not installed here: pip install 'equipoise[audit]'") from None
 
     def _rounds(self) -> None:
-        self.audit.recorded = read_rounds(self._steps())
-        self.audit.remarks.extend(unprotected(self.audit.recorded))
-        self.audit.remarks.extend(accepted_dangers(self.audit.recorded))
-        self.audit.remarks.extend(counted_twice(self.archive.journal, self.audit.recorded))
-        check_data_accounts(self.archive.journal, self._steps(), self.audit.recorded)
-        check_rounds(self.archive, self._steps(), self.audit.recorded)
-        check_times(self.archive, self.audit.recorded)
-        check_analyst_accounts(self.archive.journal, self._steps(), self.audit.recorded)
-        self.audit.remarks.extend(check_caps_accepted(self.archive.journal, self.audit.recorded))
+        journal, steps = self.archive.journal, self._steps()
+        recorded = self.audit.recorded = read_rounds(steps)
+        self.audit.remarks += [*unprotected(recorded), *accepted_dangers(recorded), *clock_remarks(recorded)]
+        self.audit.remarks += counted_twice(journal, recorded)
+        check_data_accounts(journal, steps, recorded)
+        check_rounds(self.archive, steps, recorded)
+        check_times(self.archive, recorded)
+        check_analyst_accounts(journal, steps, recorded)
+        self.audit.remarks += check_caps_accepted(journal, recorded)
 
     def _seeds(self) -> None:
         check_seeds(self._recorded(), self.archive.own)

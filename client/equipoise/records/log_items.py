@@ -9,6 +9,7 @@ from equipoise.records.codec import (
     hex_of,
     key,
     one_of,
+    optional,
 )
 from equipoise.records.item_parts import (
     HEAD,
@@ -58,3 +59,15 @@ class RestorationItem:
         if size == self.lost_size:
             return root == self.lost_root
         return size < self.lost_size and (index < size or self.lost_size < index)
+
+
+@canonical_object
+class ConfirmationItem:
+    """That the holder of the state directory has said that a clock is right, which the server did not trust.
+
+    `before`: the time that was recorded before; None: none was. `journal`: the budget journal's newest entry then.
+    """
+
+    before: int | None = key("before", optional(COUNT))
+    journal: JournalHead = key("journal", HEAD)
+    time: int = key("time", COUNT)

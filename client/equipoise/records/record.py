@@ -32,6 +32,7 @@ class Kind(StrEnum):
     LOG_RESTORED = "log-restored"
     IDENTITY_CHANGED = "identity-changed"
     AUTHORITY_CHANGED = "authority-changed"
+    CLOCK_CONFIRMED = "clock-confirmed"
     DATASET_REGISTERED = "dataset-registered"
     DATASET_RETIRED = "dataset-retired"
     DATASET_DELETED = "dataset-deleted"

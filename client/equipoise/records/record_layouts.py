@@ -27,7 +27,7 @@ from equipoise.records.items import (
     SpendingItem,
     WorkloadItem,
 )
-from equipoise.records.log_items import KeyItem, RestorationItem, StartItem
+from equipoise.records.log_items import ConfirmationItem, KeyItem, RestorationItem, StartItem
 from equipoise.records.record import SALT_BYTES, VERSION, Audience, Item, Kind
 
 AnyItem = TypeVar("AnyItem")
@@ -37,6 +37,7 @@ NAMES: Mapping[type, str] = MappingProxyType(
         StartItem: "start",
         KeyItem: "key",
         RestorationItem: "restoration",
+        ConfirmationItem: "confirmation",
         IdentityItem: "identity",
         AuthorityItem: "authority",
         DatasetItem: "dataset",
@@ -96,6 +97,7 @@ LAYOUTS: Mapping[Kind, Layout] = MappingProxyType(
     {
         Kind.LOG_STARTED: Layout((StartItem,), KeyItem),
         Kind.LOG_RESTORED: Layout((RestorationItem,)),
+        Kind.CLOCK_CONFIRMED: Layout((ConfirmationItem,)),
         Kind.KEY_ADDED: Layout((KeyItem,)),
         Kind.KEY_RETIRED: Layout((KeyItem,)),
         Kind.IDENTITY_CHANGED: Layout((IdentityItem,)),

@@ -22,11 +22,14 @@ from sqlalchemy import Connection, func, or_, select
 
 from equipoise.errors import Unavailable
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise.records.record import Kind
+from equipoise.records.log_items import ConfirmationItem
+from equipoise.records.record import Audience, Kind
+from equipoise.records.record_layouts import make_item
 from equipoise_server.clock import Clock, Elapsed
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.clock import trusted_time
 from equipoise_server.storage.tables.transparency import records
+from equipoise_server.transparency.record_writer import journal_head, record
 
 _RECORDED = select(trusted_time.c.time, trusted_time.c.confirmations)
 MAX_STEP = timedelta(hours=1)  # more than any correction of a maintained clock, or daylight saving
@@ -183,7 +186,11 @@ def put_later(connection: Connection, now: datetime) -> None:
 
 
 def confirm(connection: Connection, now: datetime) -> None:
-    """Record that `now` is the right time, whatever was recorded before."""
+    """Record that `now` is the right time, whatever was recorded before, in the store and in the log."""
+    recorded = read_recorded(connection)
+    before = None if recorded is None else to_microseconds(recorded.time)
+    item = ConfirmationItem(before, journal_head(connection), to_microseconds(now))
+    record(connection, Kind.CLOCK_CONFIRMED, [make_item(item, Audience.AUDITOR)], now=now)
     put(connection, now, 1)
 
 

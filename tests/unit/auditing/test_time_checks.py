@@ -201,3 +201,33 @@ def test_a_round_may_be_opened_after_another_has_ended_and_before_that_is_releas
     custodian.open("cc")
     custodian.release(OTHER)
     assert failures(custodian) == {}
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_a_clock_that_was_set_back_and_confirmed_is_remarked_and_times_begin_anew(
+    custodian: Custodian, confirmed: bool
+) -> None:
+    """Without the confirmation on record the very same history is one that was dated back."""
+    right = custodian.time
+    custodian.time += timedelta(days=6)
+    custodian.open(OTHER)
+    ahead = custodian.receipt(OTHER, "ann", bytes(32))
+    custodian.confirm_clock(right)
+    if not confirmed:
+        custodian.records.pop()
+    behind = custodian.receipt(OTHER, "ann", custodian.commitment(OTHER, "ann"))
+    custodian.reserve(OTHER)
+    custodian.seal(OTHER)
+    custodian.play("cc")
+    audit = verify(custodian.archive(), custodian.trusted, (), [behind])
+    assert failed_checks(audit).keys() == (set() if confirmed else {"A8", "A11"})
+    if confirmed:
+        (remark,) = audit.remarks
+        assert "(clock-confirmed): the server's clock was confirmed at 2026-01-01 00:00:14 UTC, where" in remark
+        # Nobody may date back further than to the time that was confirmed.
+        custodian.time = right - timedelta(days=1)
+        custodian.open("dd")
+        assert "but came after" in failures(custodian)["A8"]
+    # A receipt of the wrong clock stays the analyst's newest one.
+    checks = failed_checks(verify(custodian.archive(), custodian.trusted, (), [ahead]))
+    assert ("after the seal" in checks["A11"]) is not confirmed
