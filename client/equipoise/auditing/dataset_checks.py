@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from equipoise.auditing.accounts import SUM, Accounts, Moment
 from equipoise.auditing.rounds import Recorded
-from equipoise.auditing.steps import Step
+from equipoise.auditing.steps import Step, newest_head
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import Budget, JournalEntry
 from equipoise.model.dangers import dangers_of_caps, dangers_of_new_cap, not_accepted
@@ -87,11 +87,6 @@ def check_analyst_accounts(journal: Sequence[JournalEntry], steps: Sequence[Step
 
 def _in_words(cap: Budget | None) -> str:
     return "none" if cap is None else f"epsilon {cap.epsilon:g} at delta {cap.delta:g}"
-
-
-def newest_head(steps: Sequence[Step]) -> int:
-    """Return the newest entry of the budget journal that the log commits to. Later ones enter the log in turn."""
-    return max((step.journal.sequence for step in steps if step.journal is not None), default=0)
 
 
 def check_caps_accepted(journal: Sequence[JournalEntry], recorded: Recorded) -> list[str]:

@@ -24,7 +24,7 @@ class _Validity:
     revoked: int | None = None  # the entry of the log; None: not
 
     def held(self, entries: tuple[int, int] | None) -> bool:
-        """Whether it was issued before the second entry, and not revoked before the first one."""
+        """Whether it was in force at some place of the log between two entries; without entries, always."""
         if entries is None:
             return True
         first, last = entries

@@ -38,8 +38,9 @@ def check_identities(
         known: everybody who was ever admitted.
         auditor_keys: the entries of the log that add auditors' keys, as `keys_of_auditors` returns them.
 
-    Raises `VerificationFailed` naming the first who had not been admitted, had no certificate in force, or whose
-    items are withheld without a deletion.
+    Raises:
+        VerificationFailed: naming the first who had not been admitted, had no certificate in force, or whose items
+            are withheld without a deletion.
     """
     if problem := withheld(recorded, known):
         raise VerificationFailed(problem)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from equipoise.auditing.archive import Archive, ListedRound
 from equipoise.auditing.rounds import Charges, Recorded, RecordedRound, recorded_charges
 from equipoise.auditing.session_checks import check_started
-from equipoise.auditing.steps import Step
+from equipoise.auditing.steps import Step, newest_head
 from equipoise.auditing.time_checks import ALLOWED
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import JournalEntry
@@ -45,7 +45,7 @@ def check_rounds(archive: Archive, steps: Sequence[Step], recorded: Recorded) ->
     for each in archive.rounds:
         if problem := behind(each, recorded, archive.time):
             raise VerificationFailed(problem)
-    newest = max((step.journal.sequence for step in steps if step.journal is not None), default=0)
+    newest = newest_head(steps)
     entries: dict[str, list[JournalEntry]] = {}
     for entry in archive.journal:
         entries.setdefault(entry.round_id, []).append(entry)

@@ -80,3 +80,8 @@ def open_step(record: RecordOpening) -> Step:
     """Read a record, all of which must be what its leaf commits to. Raises `VerificationFailed`."""
     what = f"entry {record.index} of the log"
     return Step(record.index, open_record(record.leaf, record.items, record.padding, what))
+
+
+def newest_head(steps: Iterable[Step]) -> int:
+    """Returns the newest entry of the budget journal that the log commits to. Later ones enter the log in turn."""
+    return max((step.journal.sequence for step in steps if step.journal is not None), default=0)

@@ -3,11 +3,11 @@
 Only times are compared that a server writes by a clock that it trusts: those of openings, seals, releases and
 receipts. While a server runs, such a clock differs by an hour at most from the seconds that have passed. At a start
 it is an hour at most behind the time that was recorded last, which is at most ten minutes old. So what is written
-later is dated earlier by less than `ALLOWED`. Other times are compared with nothing here:
-those of identities, and of what the holder of the state directory does, are the clock's own even then.
+later is dated earlier by less than `ALLOWED`. Other times are compared with nothing here: those of identities, and
+of what the holder of the state directory does, may be those of a clock that is not trusted.
 
-A clock that was set back by more is trusted again once the holder of the server has confirmed it, which is on
-record: then times begin anew. The audit remarks it.
+A clock that was set back by more is trusted again once the holder of the state directory has confirmed it. The
+confirmation is on record. Later times may be earlier than those before it, and the audit has a remark on it.
 """
 
 from __future__ import annotations
