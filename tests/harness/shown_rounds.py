@@ -44,6 +44,7 @@ PROMISE = Promise(
     opened_root=bytes(32),
     dataset="shop",
     dataset_version=1,
+    records=ROUND.records,
     mechanism="gaussian",
     unit="query",
     data_budget=BUDGET,

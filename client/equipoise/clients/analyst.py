@@ -13,10 +13,18 @@ from equipoise.clients.explaining import ExplainingClient, pieces_of
 from equipoise.local.client import LocalClient
 from equipoise.local.noise import Noise
 from equipoise.model.submissions import Receipt, Withdrawal
-from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore, check_accepted, check_withdrawn
+from equipoise.profile.kept_dry_runs import kept_dry_run
+from equipoise.profile.receipt_store import (
+    ReceiptHolder,
+    ReceiptStore,
+    check_accepted,
+    check_withdrawn,
+    read_receipt,
+)
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.questions.questions import Questions
+from equipoise.records.promises import check_told
 from equipoise.records.receipts import RECEIPT_TYPE
 from equipoise.records.record import SALT_BYTES, questions_commitment
 from equipoise.v1 import analyst_pb2
@@ -89,8 +97,8 @@ class Client(ExplainingClient):
             InvalidArgument: a statement is malformed; `field` names it.
             BudgetExhausted: the workload is larger than the caller's share.
             WrongState: the round is sealed.
-            VerificationFailed: the receipt is not for what was sent and shown, is in another name, or is not signed
-                by the custodian. It is then kept aside in the profile.
+            VerificationFailed: the receipt is not for what was sent, shown and told by the newest dry run, is in
+                another name, or is not signed by the custodian. It is then kept aside in the profile.
         """
         holder, shown = self._holder(), self.round(round_id)
         questions = asked.as_comments.encode() if isinstance(asked, Questions) else None
@@ -112,6 +120,8 @@ class Client(ExplainingClient):
         receipt = receipt_from_message(self._connection.upload(self._service.SubmitWorkload, requests).receipt)
         with self._judging(round_id, receipt.envelope, holder, repeated=request_id is not None):
             check_accepted(receipt, workload, questions, shown)
+            if self._keepsakes is not None:
+                check_told(read_receipt(receipt.envelope).promise, kept_dry_run(self._keepsakes, round_id))
         return receipt
 
     def withdraw(self, round_id: str, request_id: str | None = None) -> Withdrawal:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from equipoise.clients.asked_questions import AskingClient
 from equipoise.frames import Frame
 from equipoise.model.submissions import DryRun
+from equipoise.profile.kept_dry_runs import keep_dry_run
 from equipoise.queries.grant_price import GrantPrice, price_of
 from equipoise.queries.statements import Statement
 from equipoise.questions.questions import Questions
@@ -30,7 +31,9 @@ class ExplainingClient(AskingClient):
     """
 
     def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:
-        """Checks a workload against a round and returns its predicted error. Costs nothing and leaves no trace.
+        """Checks a workload against a round and returns its predicted error. Costs nothing.
+
+        The server keeps nothing of it. The profile keeps the errors: receipts must promise the same.
 
         Args:
             round_id: the round; or a session that is no grant.
@@ -49,7 +52,10 @@ class ExplainingClient(AskingClient):
                 yield analyst_pb2.DryRunWorkloadRequest(piece=piece)
 
         response = self._connection.upload(self._service.DryRunWorkload, requests)
-        return dry_run_from_message(response)
+        told = dry_run_from_message(response)
+        if self._keepsakes is not None:
+            keep_dry_run(self._keepsakes, round_id, told)
+        return told
 
     def explain(
         self,

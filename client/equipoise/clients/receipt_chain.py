@@ -14,8 +14,9 @@ from equipoise.errors import (
 )
 from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import Round
+from equipoise.profile.kept_dry_runs import kept_dry_run
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore, check_answered, read_session_receipt
-from equipoise.records.promises import check_shown
+from equipoise.records.promises import check_shown, check_told
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 
 KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last
@@ -43,6 +44,7 @@ class ReceiptChain:
         holder: ReceiptHolder | None,
     ) -> None:
         self._shown, self._keepsakes, self._holder = shown, keepsakes, holder
+        self._told = None if keepsakes is None else kept_dry_run(keepsakes, shown.id)
         envelope = None if keepsakes is None else keepsakes.session_receipt(shown.id)
         kept = None if envelope is None else read_session_receipt(envelope)
         self._signed = 0 if kept is None else kept.sequence  # answers, by the receipt that was kept before
@@ -98,6 +100,7 @@ class ReceiptChain:
             self._holder.check(envelope, SESSION_RECEIPT_TYPE)
         receipt, sequence = read_session_receipt(envelope), columns.sequence
         check_shown(receipt.promise, self._shown)
+        check_told(receipt.promise, self._told)
         self._analyst = self._analyst or receipt.analyst
         before = self._digest_before(receipt, sequence, salt)
         after = receipt.chain

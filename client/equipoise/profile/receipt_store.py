@@ -32,10 +32,9 @@ from equipoise.records.receipts import SESSION_RECEIPT_TYPE, ReceiptPayload, Ses
 from equipoise.records.record import questions_commitment, workload_commitment
 from equipoise.records.signed_notes import VerifierKey
 
-RECEIPTS, SESSION_RECEIPTS, CHECKPOINT = "receipts", "session-receipts", "checkpoint"
-REFUSED_RECEIPTS = "refused-receipts"
+RECEIPTS, SESSION_RECEIPTS, REFUSED_RECEIPTS = "receipts", "session-receipts", "refused-receipts"
+CHECKPOINT = "checkpoint"
 _HASH_DIGITS = 16
-_ROUND = re.compile(r"[0-9a-zA-Z]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class ReceiptStore:
         try:
             yield
         except VerificationFailed as error:
-            path = self._file(REFUSED_RECEIPTS, round_id)
+            path = self.file(REFUSED_RECEIPTS, round_id)
             path = path.with_name(f"{path.name}.{sha256(envelope).hexdigest()[:_HASH_DIGITS]}")
             write_whole(path, envelope)
             raise VerificationFailed(f"{error.message}; what was sent is kept as evidence in {path}") from None
@@ -98,7 +97,7 @@ class ReceiptStore:
 
         Raises `InvalidArgument` naming the file.
         """
-        return _read(self._file(RECEIPTS, round_id))
+        return _read(self.file(RECEIPTS, round_id))
 
     def keep_receipt(self, round_id: str, envelope: bytes, *, repeated: bool = True) -> None:
         """Keeps a receipt, unless a newer one is there: a repeated request gets its first receipt again.
@@ -113,7 +112,7 @@ class ReceiptStore:
             InvalidArgument: the file cannot be read or written.
             VerificationFailed: it is no receipt, or not newer.
         """
-        path = self._file(RECEIPTS, round_id)
+        path = self.file(RECEIPTS, round_id)
         kept = _read(path)
         time = read_receipt(envelope).accept_time
         if kept is None or read_receipt(kept).accept_time < time:
@@ -125,7 +124,7 @@ class ReceiptStore:
 
     def session_receipt(self, session_id: str) -> bytes | None:
         """Returns the receipt of a session's newest answer; None where none was kept. Raises `InvalidArgument`."""
-        return _read(self._file(SESSION_RECEIPTS, session_id))
+        return _read(self.file(SESSION_RECEIPTS, session_id))
 
     def keep_session_receipt(self, session_id: str, envelope: bytes) -> None:
         """Keeps an answer's receipt, unless that of a later answer is there: stored answers can be read again.
@@ -133,7 +132,7 @@ class ReceiptStore:
         Raises `InvalidArgument` naming the file, `VerificationFailed` for what is no receipt, or is that of an
         answer that has one with another chain already: then the custodian has answered twice, and differently.
         """
-        path = self._file(SESSION_RECEIPTS, session_id)
+        path = self.file(SESSION_RECEIPTS, session_id)
         kept = _read(path)
         answered = read_session_receipt(envelope)
         before = None if kept is None else read_session_receipt(kept)
@@ -155,8 +154,9 @@ class ReceiptStore:
         """Keeps a checkpoint that was verified against the one before. Raises `InvalidArgument` naming the file."""
         write_whole(self.directory / CHECKPOINT, note)
 
-    def _file(self, kind: str, round_id: str) -> Path:
-        if not _ROUND.fullmatch(round_id):
+    def file(self, kind: str, round_id: str) -> Path:
+        """Returns the file of a round in the folder of its kind. Raises `InvalidArgument` for what is no round."""
+        if not re.fullmatch(r"[0-9a-zA-Z]{1,64}", round_id):
             raise InvalidArgument("round", "is not the identifier of a round")
         return self.directory / kind / round_id
 

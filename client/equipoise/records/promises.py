@@ -37,12 +37,14 @@ class Promise:
     """The terms of a round as its opening has put them on record; `opened_root`: of that record.
 
     `analyst_budget` and `analyst_cost` are None in a session that does not protect its analysts; `session` is None
-    where the round is none. `close_time`: microseconds since 1970; None: the operator closes the round.
+    where the round is none. `records`: how many the table has, of which errors are parts. `close_time`:
+    microseconds since 1970; None: the operator closes the round.
     """
 
     opened_root: bytes = key("opened_root", HASH)
     dataset: str = key("dataset", TEXT)
     dataset_version: int = key("dataset_version", COUNT)
+    records: int = key("records", COUNT)
     mechanism: str = key("mechanism", TEXT)
     unit: str = key("unit", one_of("query", "analyst"))
     data_budget: Budget = key("data_budget", BUDGET)
@@ -58,7 +60,16 @@ class Promise:
     accepted: tuple[Danger, ...] = key("accepted", ACCEPTED)
 
 
+@canonical_object
+class ToldErrors:
+    """What a dry run tells of a round's errors. Its `expected_error` is promised by nobody."""
+
+    max_half_width: float = key("max_half_width", REAL)
+    max_uncertified: int = key("max_uncertified", COUNT)
+
+
 PROMISE: Codec[Promise] = codec_of(Promise)
+TOLD_ERRORS: Codec[ToldErrors] = codec_of(ToldErrors)
 _TERMS = tuple(field.name for field in dataclasses.fields(Promise) if field.name != "opened_root")
 
 
@@ -90,6 +101,7 @@ def check_shown(signed: Promise, shown: Round) -> None:
     for name, expected in (
         ("dataset", terms.dataset),
         ("dataset_version", shown.dataset_version),
+        ("records", shown.records),
         ("mechanism", shown.mechanism),
         ("unit", terms.unit),
         ("data_budget", terms.data_budget),
@@ -106,6 +118,12 @@ def check_shown(signed: Promise, shown: Round) -> None:
             None if each is None else getattr(each, name) for each in (signed.session, terms.session)
         )
         _compare(f"session's {name}", promised, expected, "was shown to you")
+
+
+def check_told(signed: Promise, told: ToldErrors | None) -> None:
+    """Raises `VerificationFailed` unless a receipt promises the errors that a dry run told; None: none did."""
+    for name in () if told is None else ("max_half_width", "max_uncertified"):
+        _compare(name, getattr(signed, name), getattr(told, name), "was told by the dry run")
 
 
 def _compare(name: str, signed: object, other: object, where: str) -> None:

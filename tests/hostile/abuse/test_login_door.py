@@ -5,8 +5,9 @@ from __future__ import annotations
 import resource
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import grpc
@@ -16,6 +17,7 @@ from harness.waiting import PATIENCE, until
 
 from equipoise.v1 import enrolment_pb2, enrolment_pb2_grpc
 from equipoise_lab.demo.process import free_address
+from equipoise_server.rpc.login_door import AT_ONCE
 
 # The preface of HTTP/2 and empty SETTINGS: a connection that is complete, and asks for nothing.
 COMPLETE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
@@ -52,23 +54,63 @@ def stranger(address: str, source: str) -> ssl.SSLSocket:
     return made
 
 
-def ask(server: ServerProcess, address: str) -> tuple[grpc.StatusCode, str | None]:
-    """What a newcomer is told who shows nothing."""
+def ask(server: ServerProcess, address: str, times: int = 1) -> list[grpc.StatusCode]:
+    """What a newcomer is told who shows nothing, so many times without a pause."""
     authority = (Path(server.state) / "ca" / "authority.pem").read_bytes()
+    told = []
     with grpc.secure_channel(address, grpc.ssl_channel_credentials(authority)) as channel:
         service = enrolment_pb2_grpc.EnrolmentServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as refused:
-            service.LogIn(enrolment_pb2.LogInRequest(id_token="a"), timeout=PATIENCE, wait_for_ready=True)
-        return refused.value.code(), refused.value.details()
+        for _ in range(times):
+            with pytest.raises(grpc.RpcError) as refused:
+                service.LogIn(enrolment_pb2.LogInRequest(id_token="a"), timeout=PATIENCE, wait_for_ready=True)
+            told.append(refused.value.code())
+    return told
+
+
+@contextmanager
+def coming_from(source: str, address: str) -> Iterator[str]:
+    """An address whose connections arrive at another one as if they came from an address of this machine."""
+    host, _, port = address.rpartition(":")
+    own = socket.create_server(("127.0.0.1", 0))
+
+    def pass_on(one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while data := one.recv(1 << 16):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+
+    def take() -> None:
+        with suppress(OSError), ExitStack() as ends:
+            while True:
+                near = ends.enter_context(closing(own.accept()[0]))
+                arrived = socket.create_connection((host, int(port)), PATIENCE, (source, 0))
+                far = ends.enter_context(closing(arrived))
+                for way in ((near, far), (far, near)):
+                    threading.Thread(target=pass_on, args=way, daemon=True).start()
+
+    thread = threading.Thread(target=take, daemon=True)
+    thread.start()
+    yield f"127.0.0.1:{own.getsockname()[1]}"
+    own.shutdown(socket.SHUT_RDWR)
+    thread.join(PATIENCE)
+    own.close()
 
 
 def test_strangers_who_hold_all_connections_keep_no_newcomer_out(door: tuple[ServerProcess, str]) -> None:
     server, address = door
     held = [stranger(address, f"127.0.0.{2 + number % 2}") for number in range(MOST)]
-    code, told = ask(server, address)
-    assert code is grpc.StatusCode.INVALID_ARGUMENT, told
+    assert ask(server, address) == [grpc.StatusCode.INVALID_ARGUMENT]
     for each in held:
         each.close()
+
+
+def test_whoever_knocks_without_pause_is_told_to_wait_and_nobody_else_is(door: tuple[ServerProcess, str]) -> None:
+    server, address = door
+    with coming_from("127.0.0.9", address) as own:
+        told = ask(server, own, 5 * AT_ONCE)
+    assert told[:AT_ONCE] == [grpc.StatusCode.INVALID_ARGUMENT] * AT_ONCE
+    assert grpc.StatusCode.RESOURCE_EXHAUSTED in told[AT_ONCE:]
+    assert ask(server, address) == [grpc.StatusCode.INVALID_ARGUMENT]
 
 
 @pytest.mark.full

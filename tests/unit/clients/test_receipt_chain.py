@@ -16,6 +16,8 @@ from equipoise.errors import (
     VerificationFailed,
 )
 from equipoise.model.rounds import Ending
+from equipoise.model.submissions import DryRun
+from equipoise.profile.kept_dry_runs import keep_dry_run
 from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore, read_session_receipt
 from equipoise.records.envelopes import sign
 from equipoise.records.item_parts import RecordedSession
@@ -93,6 +95,16 @@ def test_a_receipt_that_is_for_something_else_is_not_taken(tmp_path: Path, lie: 
     assert ReceiptStore(tmp_path).session_receipt(SESSION) is None
     (refused,) = (tmp_path / REFUSED_RECEIPTS).iterdir()
     assert refused.read_bytes() == store.answers[0].answered.envelope
+
+
+def test_answers_promise_the_errors_that_a_dry_run_of_the_session_has_told(tmp_path: Path) -> None:
+    told = DryRun(1, 1, PROMISED.max_half_width, PROMISED.max_uncertified, 1, 1, 0.01)
+    store, keepsakes = Store(), ReceiptStore(tmp_path)
+    keep_dry_run(keepsakes, SESSION, told)
+    assert len(asked_of(store.handler(), STATEMENTS[:2], keep=tmp_path)) == 2
+    keep_dry_run(keepsakes, SESSION, replace(told, max_half_width=told.max_half_width / 2))
+    with pytest.raises(VerificationFailed, match=r"the max half width 0\.1, but 0\.05 was told by the dry run"):
+        asked_of(store.handler(), STATEMENTS, keep=tmp_path)
 
 
 def test_a_custodian_who_is_exchanging_its_key_is_believed(tmp_path: Path) -> None:

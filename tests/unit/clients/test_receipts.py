@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -150,12 +151,13 @@ def test_questions_are_committed_to_and_never_sent() -> None:
 
 
 def refused_receipts(profile: Path) -> list[bytes]:
-    return [path.read_bytes() for path in (profile / REFUSED_RECEIPTS).iterdir()]
+    return [path.read_bytes() for path in (profile / REFUSED_RECEIPTS).glob("*")]
 
 
 @pytest.mark.parametrize(
     ("other", "words"),
     [
+        ({"records": 900}, "promises the records 900, but 1000 was shown to you"),
         ({"beta": 0.5}, "promises the beta 0.5, but 0.05 was shown to you"),
         ({"mechanism": "laplace"}, "promises the mechanism laplace, but gaussian was shown to you"),
         (
@@ -181,6 +183,33 @@ def test_a_receipt_that_promises_other_terms_than_were_shown_is_refused(
         Client(connection, store_of(tmp_path)).submit(ROUND, STATEMENTS)
     assert ReceiptStore(tmp_path).receipt(ROUND) is None
     assert refused_receipts(tmp_path) == [LOG.receipt(payload)]
+
+
+@pytest.mark.parametrize(
+    ("half_width", "uncertified", "words"),
+    [
+        (0.1, 0, None),
+        (0.05, 0, "promises the max half width 0.1, but 0.05 was told by the dry run"),
+        (0.1, 3, "promises the max uncertified 0, but 3 was told by the dry run"),
+    ],
+)
+def test_a_receipt_that_promises_other_errors_than_the_dry_run_told_is_refused(
+    tmp_path: Path, half_width: float, uncertified: int, words: str | None
+) -> None:
+    """Else a custodian could draw analysts with small errors, and sign larger ones."""
+
+    def dry_run(requests: Any, _: Any) -> Any:
+        for _request in requests:
+            pass
+        return analyst_pb2.DryRunWorkloadResponse(max_half_width=half_width, max_uncertified=uncertified)
+
+    answers = {"GetAnalystRound": open_round, "SubmitWorkload": accepting(PAYLOAD), "DryRunWorkload": dry_run}
+    with connected(answers) as connection:
+        client = Client(connection, store_of(tmp_path))
+        client.dry_run(ROUND, STATEMENTS)
+        with nullcontext() if words is None else pytest.raises(VerificationFailed, match=words):
+            client.submit(ROUND, STATEMENTS)
+    assert refused_receipts(tmp_path) == ([] if words is None else [LOG.receipt(PAYLOAD)])
 
 
 @pytest.mark.parametrize("call", ["SubmitWorkload", "WithdrawWorkload"])
