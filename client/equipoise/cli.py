@@ -47,7 +47,7 @@ app = program(
         ),
         "dry-run": LazyCommand(
             "equipoise.commands.analyst:dry_run",
-            "Check a statements file against a round and predict its error. Leaves no trace, costs nothing.",
+            "Check a statements file against a round and predict its error. The server keeps nothing of it.",
         ),
         "submit": LazyCommand(
             "equipoise.commands.analyst:submit",

@@ -101,6 +101,8 @@ class Client(ExplainingClient):
                 another name, or is not signed by the custodian. It is then kept aside in the profile.
         """
         holder, shown = self._holder(), self.round(round_id)
+        # Read before anything is sent: a damaged file is no fault of the custodian's.
+        told = None if self._keepsakes is None else kept_dry_run(self._keepsakes, round_id)
         questions = asked.as_comments.encode() if isinstance(asked, Questions) else None
         workload = workloads.workload_to_bytes(asked.statements if isinstance(asked, Questions) else asked)
         salt = secrets.token_bytes(SALT_BYTES)
@@ -120,8 +122,7 @@ class Client(ExplainingClient):
         receipt = receipt_from_message(self._connection.upload(self._service.SubmitWorkload, requests).receipt)
         with self._judging(round_id, receipt.envelope, holder, repeated=request_id is not None):
             check_accepted(receipt, workload, questions, shown)
-            if self._keepsakes is not None:
-                check_told(read_receipt(receipt.envelope).promise, kept_dry_run(self._keepsakes, round_id))
+            check_told(read_receipt(receipt.envelope).promise, told)
         return receipt
 
     def withdraw(self, round_id: str, request_id: str | None = None) -> Withdrawal:

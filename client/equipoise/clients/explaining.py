@@ -67,7 +67,7 @@ class ExplainingClient(AskingClient):
         epsilon: float | None = None,
         relative: float | None = None,
     ) -> Frame:
-        """Returns the error that each statement of questions is expected to have. Costs nothing, leaves no trace.
+        """Returns the error that each statement of questions is expected to have. Costs nothing.
 
         The numbers are the round's or session's, from public facts: what is expected on average, and the most that
         an interval can reach to either side. A synopsis or a narrower interval may do better. Those of a grant are

@@ -72,7 +72,7 @@ def schema(
 def dry_run(
     round_id: RoundId, statements: Statements, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
 ) -> None:
-    """Check a statements file against a round and predict its error. Leaves no trace, costs nothing."""
+    """Check a statements file against a round and predict its error. The server keeps nothing of it."""
     asked = read_statements(statements)
     with Client.from_profile(profile) as client:
         result, records = client.dry_run(round_id, asked), client.round(round_id).records

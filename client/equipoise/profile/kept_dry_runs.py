@@ -7,6 +7,7 @@ By these an analyst may decide whether to ask. Where the file is removed, nothin
 
 from __future__ import annotations
 
+from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.submissions import DryRun
 from equipoise.profile.profile import read_file
 from equipoise.profile.receipt_store import ReceiptStore, write_whole
@@ -29,8 +30,12 @@ def kept_dry_run(keepsakes: ReceiptStore, round_id: str) -> ToldErrors | None:
         round_id: the round or session.
 
     Raises:
-        InvalidArgument: the file cannot be read.
-        VerificationFailed: it is not what was written.
+        InvalidArgument: the file cannot be read, or is not what was written; the field is its name.
     """
     path = keepsakes.file(DRY_RUNS, round_id)
-    return TOLD_ERRORS.from_bytes(read_file(path), str(path)) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return TOLD_ERRORS.from_bytes(read_file(path), "the file")
+    except VerificationFailed:
+        raise InvalidArgument(str(path), "is damaged; remove it, or make a dry run again") from None

@@ -62,7 +62,7 @@ class Promise:
 
 @canonical_object
 class ToldErrors:
-    """What a dry run tells of a round's errors. Its `expected_error` is promised by nobody."""
+    """The errors that a dry run tells and a receipt promises. An expected error is not among them."""
 
     max_half_width: float = key("max_half_width", REAL)
     max_uncertified: int = key("max_uncertified", COUNT)

@@ -55,7 +55,7 @@ def stranger(address: str, source: str) -> ssl.SSLSocket:
 
 
 def ask(server: ServerProcess, address: str, times: int = 1) -> list[grpc.StatusCode]:
-    """What a newcomer is told who shows nothing, so many times without a pause."""
+    """The statuses of so many logins without a token, one after the other and without a pause."""
     authority = (Path(server.state) / "ca" / "authority.pem").read_bytes()
     told = []
     with grpc.secure_channel(address, grpc.ssl_channel_credentials(authority)) as channel:

@@ -19,6 +19,8 @@ from equipoise.clients.analyst import Client
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Ending, RoundState
+from equipoise.model.submissions import DryRun
+from equipoise.profile.kept_dry_runs import DRY_RUNS, keep_dry_run, kept_dry_run
 from equipoise.profile.profile import LOG_KEYS
 from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore
 from equipoise.questions.aggregates import count
@@ -210,6 +212,21 @@ def test_a_receipt_that_promises_other_errors_than_the_dry_run_told_is_refused(
         with nullcontext() if words is None else pytest.raises(VerificationFailed, match=words):
             client.submit(ROUND, STATEMENTS)
     assert refused_receipts(tmp_path) == ([] if words is None else [LOG.receipt(PAYLOAD)])
+
+
+def test_nothing_is_sent_where_the_kept_dry_run_is_damaged(tmp_path: Path) -> None:
+    """Else an honest custodian's receipt would be refused for it, after the workload was accepted."""
+    store = store_of(tmp_path)
+    keep_dry_run(store, ROUND, DryRun(1, 1, 0.1, 0, 1, 1, 0.01))
+    path = tmp_path / DRY_RUNS / ROUND
+    path.write_bytes(path.read_bytes()[:-1])
+    with connected({"GetAnalystRound": open_round}) as connection:
+        with pytest.raises(InvalidArgument, match="is damaged; remove it, or make a dry run again") as refused:
+            Client(connection, store).submit(ROUND, STATEMENTS)
+        assert refused.value.field == str(path)
+        # A file that is removed is compared with nothing.
+        path.unlink()
+        assert kept_dry_run(store, ROUND) is None
 
 
 @pytest.mark.parametrize("call", ["SubmitWorkload", "WithdrawWorkload"])
