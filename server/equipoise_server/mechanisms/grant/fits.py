@@ -1,8 +1,8 @@
 """What a grant's noisy counts tell: each by itself, and all tables fitted together, each count with its variance.
 
 The fit is least squares over all tables that were paid for, and over the parts of a standing measurement where
-there is one (`equipoise.queries.own_precision` has the theorem). It is post-processing. Sums are exact in whole
-units of a power of two, and all else is elementwise, so that every machine comes to the same numbers.
+there is one (`equipoise.queries.own_precision` has the theorem). It is post-processing. All but exact sums is
+elementwise, so that every machine comes to the same numbers.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from equipoise.queries.grant_reach import grown
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.meanings import Meaning, Told, subsets
 from equipoise.queries.own_precision import EXACTLY, NO_PARTS, OwnPrecision, Parts, cells_outside
-
-EXACT_BITS = 52  # whole units of a table sum to less than 2^53
+from equipoise_server.mechanisms.grant.rounded import OPERATION, Rounded, in_units, largest, moved_towards, summed
 
 
 class MeasuredParts(NamedTuple):
-    """What a measurement tells of parts: their precisions, and a table over each of these sets of axes, float64."""
+    """What a measurement tells of parts: their precisions, and a table over each of these sets of axes."""
 
     precisions: Parts
-    table: Callable[[Axes], NDArray[np.float64]]
+    table: Callable[[Axes], Rounded]
 
 
-NOT_MEASURED = MeasuredParts(NO_PARTS, lambda axes: np.zeros((0,) * len(axes)))
+NOT_MEASURED = MeasuredParts(NO_PARTS, lambda axes: Rounded(np.zeros((0,) * len(axes))))
 
 
 @dataclass(eq=False)
@@ -39,14 +38,14 @@ class Drawn:
     """All noise that was drawn for one meaning.
 
     Attributes:
-        counts: float64[k], the means of the noisy counts by their precisions, in the order of the meaning's key.
+        mean: k counts, the means of the noisy counts by their precisions, in the order of the meaning's key.
         precision: of all of them together, in rho of a statement that moves by 1.
         first: of the first of them alone.
         chance: the part of beta that the meaning has, for ever.
         half_width: of the first of them alone, in units of 2^-40.
     """
 
-    counts: NDArray[np.float64]
+    mean: Rounded
     precision: Fraction
     first: Fraction
     chance: Fraction
@@ -59,7 +58,7 @@ class Fits:
     def __init__(self, precision: OwnPrecision) -> None:
         self.precision = precision
         self._drawn: dict[bytes, Drawn] = {}
-        self._parts: dict[Axes, NDArray[np.float64]] = {}
+        self._parts: dict[Axes, Rounded] = {}
         self._firsts: dict[Axes, Fraction] = {}
 
     def drawn(self, meaning: Meaning) -> Drawn | None:
@@ -80,45 +79,39 @@ class Fits:
         """
         own, before = Fraction(cost, meaning.moved), self._drawn.get(meaning.key)
         if before is None:
-            self._drawn[meaning.key] = Drawn(noisy.astype(np.float64), own, own, chance, half_width)
+            self._drawn[meaning.key] = Drawn(Rounded(noisy.astype(np.float64)), own, own, chance, half_width)
         else:
             before.precision += own
-            before.counts = _move_towards(before.counts, noisy, own / before.precision)
+            fresh = Rounded(noisy.astype(np.float64))
+            before.mean = moved_towards(before.mean, fresh, float(own / before.precision))
         told = meaning.told
         if told is None or not told.whole:
             return
         table = noisy.reshape(told.mask.shape)
         for part in subsets(told.axes):
             away = tuple(place for place, axis in enumerate(told.axes) if axis not in part)
-            sums = table.sum(axis=away)
+            sums = Rounded(np.asarray(table.sum(axis=away), dtype=np.float64))
             if part not in self._parts:
-                self._parts[part] = sums.astype(np.float64)
+                self._parts[part] = sums
                 self._firsts[part] = self.precision.part(part)
             else:
                 gain = own / cells_outside(told, part) / self.precision.part(part)
-                self._parts[part] = _move_towards(self._parts[part], sums, gain)
+                self._parts[part] = moved_towards(self._parts[part], sums, float(gain))
 
-    def counts(self, told: Told, measured: MeasuredParts = NOT_MEASURED) -> NDArray[np.float64]:
-        """Return the fitted counts, float64[k], of sums of the cells of a table that the fit tells.
+    def counts(self, told: Told, measured: MeasuredParts = NOT_MEASURED) -> Rounded:
+        """Return the k fitted counts of sums of the cells of a table that the fit tells.
 
         Args:
             told: which sums.
             measured: what is fitted together with the tables.
         """
-        table = np.zeros([told.sizes[axis] for axis in told.table])
-        parts = {part: self._part(part, measured) for part in subsets(told.table)}
-        sums = {part: _summed(own, part) for part, own in parts.items() if own is not None}
-        for kept in subsets(told.table):
-            level = np.zeros([told.sizes[axis] if axis in kept else 1 for axis in told.table])
-            for part, down in sums.items():
-                if set(kept) <= set(part):
-                    sign = (-1.0) ** (len(part) - len(kept))
-                    level = level + sign * down[kept].reshape(level.shape)
-            table = table + level / cells_outside(told, kept)
-        units, unit = _in_units(table)
-        ordered = units.transpose([told.table.index(axis) for axis in (*told.axes, *told.rest)])
+        table = self._fitted(told, measured)
+        numbers, unit, moved = in_units(table.counts)
+        ordered = numbers.transpose([told.table.index(axis) for axis in (*told.axes, *told.rest)])
         away = tuple(range(len(told.axes), len(told.table)))
-        return np.asarray((ordered * told.mask).sum(axis=away).reshape(-1) * unit)
+        cells = int(told.mask.sum(axis=away).max(initial=0))  # of one count
+        counts = np.asarray((ordered * told.mask).sum(axis=away)).reshape(-1) * unit
+        return Rounded(counts, cells * (table.slack + moved))
 
     def spread(self, told: Told, measured: Parts = NO_PARTS) -> float:
         """Return the sum of `ln(1 + 16 p / p_1)` over the parts that tell some counts, and have noise.
@@ -138,7 +131,26 @@ class Fits:
             if firsts[part] != EXACTLY
         )
 
-    def _part(self, part: Axes, measured: MeasuredParts) -> NDArray[np.float64] | None:
+    def _fitted(self, told: Told, measured: MeasuredParts) -> Rounded:
+        """Return the table whose cells some counts are sums of: every part that is known, spread over its cells."""
+        parts = {part: self._part(part, measured) for part in subsets(told.table)}
+        sums = {part: summed(own, part) for part, own in parts.items() if own is not None}
+        table, slack, added = np.zeros([told.sizes[axis] for axis in told.table]), 0.0, 0.0
+        for kept in subsets(told.table):
+            level = np.zeros([told.sizes[axis] if axis in kept else 1 for axis in told.table])
+            spread = cells_outside(told, kept)
+            for part, down in sums.items():
+                if set(kept) <= set(part):
+                    sign = (-1.0) ** (len(part) - len(kept))
+                    level = level + sign * down[kept].counts.reshape(level.shape)
+                    slack += down[kept].slack / spread
+                    added += largest(down[kept].counts) / spread
+            table = table + level / spread
+        # A level adds up at most one number for each set of axes, and is divided; then all levels are added up.
+        operations = 2 * (1 << len(told.table)) + 1
+        return Rounded(table, slack + operations * OPERATION * added)
+
+    def _part(self, part: Axes, measured: MeasuredParts) -> Rounded | None:
         """Return a table whose part is what all together tell of it; None where nothing does."""
         own, precision = self._parts.get(part), measured.precisions.get(part)
         if precision is None:
@@ -147,27 +159,4 @@ class Fits:
         if own is None or precision == EXACTLY:
             return told
         paid = self.precision.part(part)
-        return _move_towards(told, own, paid / (paid + precision))
-
-
-def _move_towards(
-    counts: NDArray[np.float64], noisy: NDArray[np.int64] | NDArray[np.float64], part: Fraction
-) -> NDArray[np.float64]:
-    return np.asarray(counts + (noisy - counts) * float(part))
-
-
-def _summed(table: NDArray[np.float64], axes: Axes) -> dict[Axes, NDArray[np.float64]]:
-    """Return a table's sums down to every subset of its axes, each exact to whole units."""
-    units, unit = _in_units(table)
-    sums = {}
-    for kept in subsets(axes):
-        away = tuple(place for place, axis in enumerate(axes) if axis not in kept)
-        sums[kept] = table if not away else np.asarray(units.sum(axis=away) * unit)
-    return sums
-
-
-def _in_units(table: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
-    """Return a table in whole units of a power of two, and what one is worth: whole numbers stay what they are."""
-    total = math.fsum(np.abs(table).ravel().tolist())
-    unit = 2.0 ** (math.frexp(total + 1)[1] - EXACT_BITS)
-    return np.rint(table / unit).astype(np.int64), unit
+        return moved_towards(told, own, float(paid / (paid + precision)))

@@ -29,13 +29,14 @@ from equipoise_server.mechanisms.answers import answers_within, noisy_on_grid, s
 from equipoise_server.mechanisms.grant.fits import NOT_MEASURED, Drawn, Fits, MeasuredParts
 from equipoise_server.mechanisms.grant.intervals import fitted_reaches, topped_reach
 from equipoise_server.mechanisms.grant.plan import GrantParameters, plan_grant
+from equipoise_server.mechanisms.grant.rounded import OPERATION, Rounded, largest, moved_towards
 from equipoise_server.mechanisms.grant.sides import as_asked, as_keyed, overlapping
 from equipoise_server.mechanisms.grant.standing_counts import StandingCounts, combined
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, NoiseDistribution
 from equipoise_server.mechanisms.online.interface import linear
 from equipoise_server.mechanisms.repair.statement_repair import half_width_on_grid
-from equipoise_server.mechanisms.residuals.estimates import ROUNDING, Estimates
+from equipoise_server.mechanisms.residuals.estimates import Estimates
 from equipoise_server.mechanisms.standing.answering import measured_answers
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -176,24 +177,23 @@ class GrantSession:
 
     def _own(self, meaning: Meaning, drawn: Drawn) -> Answers:
         """Return what the noise of just this meaning tells."""
-        counts, records = self._as_asked(meaning, drawn.counts, meaning.opposite), self._setting.records
         if drawn.precision == drawn.first:
-            error = standard_error_on_grid(
-                self._law(meaning.moved, int(drawn.first * meaning.moved)).variance, records
-            )
+            records, law = self._setting.records, self._law(meaning.moved, int(drawn.first * meaning.moved))
+            error = standard_error_on_grid(law.variance, records)
+            counts = self._as_asked(meaning, drawn.mean, meaning.opposite).counts
             noisy = noisy_on_grid(counts.astype(np.int64), records)
             return answers_within(noisy, AnswerMethod.GAUSSIAN, drawn.half_width, error)
         reach = topped_reach(drawn.chance, meaning.counts, grown(drawn.precision / drawn.first))
         known, _ = self._estimate_alone(meaning, drawn)
         assert known is not None
-        return self._answers(known, np.full(len(counts), reach))
+        return self._answers(known, np.full(meaning.counts, reach))
 
     def _estimate_alone(self, meaning: Meaning, drawn: Drawn | None) -> tuple[Estimates | None, float]:
         """Return what the noise of just this meaning tells, if any was drawn, and what `grown` adds for it."""
         if drawn is None:
             return None, 0.0
-        counts = self._as_asked(meaning, drawn.counts, meaning.opposite)
-        variances = np.full(len(counts), self._variance(1 / drawn.precision))
+        counts = self._as_asked(meaning, drawn.mean, meaning.opposite)
+        variances = np.full(meaning.counts, self._variance(1 / drawn.precision))
         return self._estimates(counts, variances), grown(drawn.precision / drawn.first)
 
     def _estimate_fitted(
@@ -210,18 +210,17 @@ class GrantSession:
         counts = self._as_asked(meaning, self._fits.counts(told, measured), meaning.told_opposite)
         square = self._fits.spread(told, measured.precisions)
         if drawn is not None and not told.whole:
-            own = self._as_asked(meaning, drawn.counts, meaning.opposite)
-            weights = self._spread_out(told, [float(each * drawn.precision) for each in inverses])
-            weights = self._as_asked(meaning, weights, opposite=False)
-            counts = (counts + own * weights) / (1 + weights)
+            own = self._as_asked(meaning, drawn.mean, meaning.opposite)
+            parts = [1 - 1 / (1 + each * drawn.precision) for each in inverses]
+            counts = moved_towards(counts, own, self._spread_out(meaning, told, list(map(float, parts))))
             inverses = [each / (1 + each * drawn.precision) for each in inverses]
             square += grown(drawn.precision / drawn.first)
-        variances = self._spread_out(told, [self._variance(each) for each in inverses])
-        return self._estimates(counts, self._as_asked(meaning, variances, opposite=False)), square
+        variances = self._spread_out(meaning, told, list(map(self._variance, inverses)))
+        return self._estimates(counts, variances), square
 
     @staticmethod
-    def _estimates(counts: NDArray[np.float64], variances: NDArray[np.float64]) -> Estimates:
-        return Estimates(counts, variances, np.abs(counts) * ROUNDING + ROUNDING)
+    def _estimates(counts: Rounded, variances: NDArray[np.float64]) -> Estimates:
+        return Estimates(counts.counts, variances, np.full(len(variances), counts.slack * (1 + 2.0**-30)))
 
     def _answers(self, known: Estimates, reaches: NDArray[np.float64]) -> Answers:
         answers = measured_answers(known, self._setting.records, reaches)
@@ -229,12 +228,18 @@ class GrantSession:
         return replace(answers, standard_errors=np.maximum(answers.standard_errors, 1))
 
     @staticmethod
-    def _spread_out(told: Told, rows: list[float]) -> NDArray[np.float64]:
-        """Return the number of each count's row of `Told.squares`."""
-        return np.array(rows)[told.squares[2]]
+    def _spread_out(meaning: Meaning, told: Told, rows: list[float]) -> NDArray[np.float64]:
+        """Return the number of each count's row of `Told.squares`, in the order in which the statement asks."""
+        return _ordered(meaning, np.array(rows)[told.squares[2]])
 
-    def _as_asked(self, meaning: Meaning, counts: NDArray[np.float64], opposite: bool) -> NDArray[np.float64]:
+    def _as_asked(self, meaning: Meaning, counts: Rounded, opposite: bool) -> Rounded:
         """Return counts in the order in which the statement asks for them, and of its condition's own side."""
-        if meaning.order is not None:
-            counts = counts[places_of(meaning)]
-        return self._setting.records - counts if opposite else counts
+        own = _ordered(meaning, counts.counts)
+        if not opposite:
+            return Rounded(own, counts.slack)
+        others = self._setting.records - own
+        return Rounded(others, counts.slack + OPERATION * largest(others))
+
+
+def _ordered(meaning: Meaning, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    return numbers if meaning.order is None else numbers[places_of(meaning)]

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.marginal_tables import Axes
 from equipoise.residuals.released import ReleasedNumbers
 from equipoise.residuals.told_counts import StandingNoise
+from equipoise_server.mechanisms.grant.rounded import OPERATION, Rounded, largest
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.residuals.estimates import Estimates, estimates_of
 from equipoise_server.mechanisms.residuals.measurement import Measured
@@ -47,14 +47,15 @@ class StandingCounts:
         noise = named_measurement(setting).noise
         return cls(StandingNoise(noise, setting.person_records), released_numbers(setting, planned, noise))
 
-    def table(self, axes: Axes) -> NDArray[np.float64]:
+    def table(self, axes: Axes) -> Rounded:
         """Return the measured marginal over a set of the family, in records: one dimension for each axis."""
         if axes not in self._tables:
-            self._tables[axes] = self.measured.table(axes).counts()
+            counts = self.measured.table(axes).counts()
+            self._tables[axes] = Rounded(counts, 3 * OPERATION * largest(counts))  # of a quotient of two integers
         return self._tables[axes]
 
     @cached_property
-    def _tables(self) -> dict[Axes, NDArray[np.float64]]:
+    def _tables(self) -> dict[Axes, Rounded]:
         return {}
 
     def estimates(self, asked: CompiledWorkload) -> Estimates:
@@ -73,4 +74,5 @@ def combined(one: Estimates, other: Estimates) -> Estimates:
     # Of two that are both exact the first counts.
     weights = np.divide(other.variances, both, out=np.ones_like(both), where=both > 0)
     counts = one.counts * weights + other.counts * (1 - weights)
-    return Estimates(counts, one.variances * weights, one.slack + other.slack)
+    moved = 4 * OPERATION * np.maximum(np.abs(one.counts), np.abs(other.counts))
+    return Estimates(counts, one.variances * weights, np.maximum(one.slack, other.slack) + moved)

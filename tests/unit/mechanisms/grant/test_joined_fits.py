@@ -156,7 +156,7 @@ def test_what_was_paid_and_measured_is_fitted_by_least_squares(setting: Setting,
         drawn = session._fits.drawn(setting.wanted(table, rho).meaning)
         if cost:
             assert drawn is not None
-            told.append((axes, drawn.counts, 2 * RHO_UNIT / (2 * cost)))
+            told.append((axes, drawn.mean.counts, 2 * RHO_UNIT / (2 * cost)))
     cells, covariance = setting.least_squares(told, numbers)
     rows = weights_of(statement, setting.schema)
     variances = np.einsum("kc,cd,kd->k", rows, covariance, rows)

@@ -29,6 +29,7 @@ from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import compile_single
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.grant.fits import Fits
 from equipoise_server.mechanisms.grant.mechanism import GrantMechanism, GrantSession
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import check_asked, linear
@@ -208,6 +209,21 @@ def test_fits_are_unbiased_have_their_standard_errors_and_hold_together() -> Non
     assert abs(np.std(every) - 1) < 5 / math.sqrt(2 * len(every))
     assert len(set(told)) == 1
     assert missed <= runs * 0.5
+
+
+def test_what_rounding_may_have_moved_is_in_the_interval_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    widths, fitted = [], Fits.counts
+    for slack in (0.0, 50.0):
+        monkeypatch.setattr(Fits, "counts", lambda *told, moved=slack: fitted(*told)._replace(slack=moved))
+        session = started()
+        asked(session, TABLE, PRICE)
+        widths.append(float(half_widths(asked(session, ZERO, 1))[0]) * RECORDS)
+    assert widths[1] - widths[0] == pytest.approx(50)
+    asked(session, ZERO, PRICE)  # and noise of its own does not hide it
+    meaning = meaning_of(compile_single(ZERO, SCHEMA), b"")
+    known, _ = session._estimate_fitted(meaning, session._fits.drawn(meaning))
+    assert session._fits.drawn(meaning) is not None
+    assert known.slack[0] >= 50
 
 
 def test_what_is_beyond_the_grant_is_refused_before_the_table_is_read() -> None:
