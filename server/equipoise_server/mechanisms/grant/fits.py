@@ -1,8 +1,8 @@
 """What a grant's noisy counts tell: each by itself, and all tables fitted together, each count with its variance.
 
 The fit is least squares over all tables that were paid for, and over the parts of a standing measurement where
-there is one (`equipoise.queries.own_precision` has the theorem). It is post-processing. All but exact sums is
-elementwise, so that every machine comes to the same numbers.
+there is one (`equipoise.queries.own_precision` has the theorem). It is post-processing. Everything but exact
+sums is elementwise, so that every machine comes to the same numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from equipoise.queries.grant_reach import grown
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.meanings import Meaning, Told, subsets
 from equipoise.queries.own_precision import EXACTLY, NO_PARTS, OwnPrecision, Parts, cells_outside
-from equipoise_server.mechanisms.grant.rounded import OPERATION, Rounded, in_units, largest, moved_towards, summed
+from equipoise_server.mechanisms.grant.rounded import OPERATION, Rounded, in_units, mean, summed, total
 
 
 class MeasuredParts(NamedTuple):
@@ -83,7 +83,7 @@ class Fits:
         else:
             before.precision += own
             fresh = Rounded(noisy.astype(np.float64))
-            before.mean = moved_towards(before.mean, fresh, float(own / before.precision))
+            before.mean = mean(before.mean, fresh, float(own / before.precision))
         told = meaning.told
         if told is None or not told.whole:
             return
@@ -95,8 +95,8 @@ class Fits:
                 self._parts[part] = sums
                 self._firsts[part] = self.precision.part(part)
             else:
-                gain = own / cells_outside(told, part) / self.precision.part(part)
-                self._parts[part] = moved_towards(self._parts[part], sums, float(gain))
+                weight = own / cells_outside(told, part) / self.precision.part(part)
+                self._parts[part] = mean(self._parts[part], sums, float(weight))
 
     def counts(self, told: Told, measured: MeasuredParts = NOT_MEASURED) -> Rounded:
         """Return the k fitted counts of sums of the cells of a table that the fit tells.
@@ -106,12 +106,12 @@ class Fits:
             measured: what is fitted together with the tables.
         """
         table = self._fitted(told, measured)
-        numbers, unit, moved = in_units(table.counts)
+        numbers, unit, slack = in_units(table.counts)
         ordered = numbers.transpose([told.table.index(axis) for axis in (*told.axes, *told.rest)])
         away = tuple(range(len(told.axes), len(told.table)))
-        cells = int(told.mask.sum(axis=away).max(initial=0))  # of one count
+        # No cell is in two counts, so that the errors of all counts are those of different cells.
         counts = np.asarray((ordered * told.mask).sum(axis=away)).reshape(-1) * unit
-        return Rounded(counts, cells * (table.slack + moved))
+        return Rounded(counts, table.slack + slack)
 
     def spread(self, told: Told, measured: Parts = NO_PARTS) -> float:
         """Return the sum of `ln(1 + 16 p / p_1)` over the parts that tell some counts, and have noise.
@@ -132,23 +132,23 @@ class Fits:
         )
 
     def _fitted(self, told: Told, measured: MeasuredParts) -> Rounded:
-        """Return the table whose cells some counts are sums of: every part that is known, spread over its cells."""
+        """Return the table whose cells some counts are sums of: its parts added up, by inclusion and exclusion."""
         parts = {part: self._part(part, measured) for part in subsets(told.table)}
         sums = {part: summed(own, part) for part, own in parts.items() if own is not None}
-        table, slack, added = np.zeros([told.sizes[axis] for axis in told.table]), 0.0, 0.0
+        table, slack, absolute = np.zeros([told.sizes[axis] for axis in told.table]), 0.0, 0.0
         for kept in subsets(told.table):
             level = np.zeros([told.sizes[axis] if axis in kept else 1 for axis in told.table])
-            spread = cells_outside(told, kept)
             for part, down in sums.items():
                 if set(kept) <= set(part):
                     sign = (-1.0) ** (len(part) - len(kept))
                     level = level + sign * down[kept].counts.reshape(level.shape)
-                    slack += down[kept].slack / spread
-                    added += largest(down[kept].counts) / spread
-            table = table + level / spread
-        # A level adds up at most one number for each set of axes, and is divided; then all levels are added up.
+                    slack += down[kept].slack
+                    absolute += total(down[kept].counts)
+            table = table + level / cells_outside(told, kept)
+        # A level is a sum of at most so many tables as there are sets of axes, and is divided. So many levels are
+        # added up. No result on the way has larger counts than all of these tables together.
         operations = 2 * (1 << len(told.table)) + 1
-        return Rounded(table, slack + operations * OPERATION * added)
+        return Rounded(table, slack + operations * OPERATION * absolute)
 
     def _part(self, part: Axes, measured: MeasuredParts) -> Rounded | None:
         """Return a table whose part is what all together tell of it; None where nothing does."""
@@ -159,4 +159,4 @@ class Fits:
         if own is None or precision == EXACTLY:
             return told
         paid = self.precision.part(part)
-        return moved_towards(told, own, float(paid / (paid + precision)))
+        return mean(told, own, float(paid / (paid + precision)))

@@ -29,7 +29,7 @@ from equipoise_server.mechanisms.answers import answers_within, noisy_on_grid, s
 from equipoise_server.mechanisms.grant.fits import NOT_MEASURED, Drawn, Fits, MeasuredParts
 from equipoise_server.mechanisms.grant.intervals import fitted_reaches, topped_reach
 from equipoise_server.mechanisms.grant.plan import GrantParameters, plan_grant
-from equipoise_server.mechanisms.grant.rounded import OPERATION, Rounded, largest, moved_towards
+from equipoise_server.mechanisms.grant.rounded import OPERATION, Rounded, mean, total
 from equipoise_server.mechanisms.grant.sides import as_asked, as_keyed, overlapping
 from equipoise_server.mechanisms.grant.standing_counts import StandingCounts, combined
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -87,7 +87,7 @@ class GrantSession:
         self._fits = Fits(self._account.precision)
         self._told: dict[bytes, tuple[int, Answers]] = {}  # by meaning: how precisely it was wanted, and its answer
         self._meanings = 0  # for which noise was drawn
-        self._rounding = 1.0  # how much larger variances are at most than what was paid for buys
+        self._excess = 1.0  # how much larger variances are at most than what was paid for buys
 
     def used_up_at(self, slot: int) -> bool:  # noqa: ARG002
         """Return False: what is left is compared with each statement's cost before it is taken."""
@@ -152,14 +152,14 @@ class GrantSession:
 
     def _variance(self, inverse: Fraction) -> float:
         """Return the variance of a count, in records squared, of an inverse of a precision; rounding included."""
-        return float(inverse * RHO_UNIT * self._setting.person_records**2 / 2) * self._rounding
+        return float(inverse * RHO_UNIT * self._setting.person_records**2 / 2) * self._excess
 
     def _draw(self, meaning: Meaning, asked: CompiledWorkload, cost: int) -> None:
         """Count, add noise, and learn the noisy counts."""
         law, before = self._law(meaning.moved, cost), self._fits.drawn(meaning)
         paid = 0 if before is None else int(before.precision * meaning.moved)
         bought = Fraction(meaning.moved * RHO_UNIT * self._setting.person_records**2, 2 * cost)
-        self._rounding = max(self._rounding, float(law.variance / bought) * (1 + 2.0**-50))
+        self._excess = max(self._excess, float(law.variance / bought) * (1 + 2.0**-50))
         counts = self._data.count(asked)
         if meaning.order is not None:
             counts = counts[np.argsort(places_of(meaning))]
@@ -211,8 +211,8 @@ class GrantSession:
         square = self._fits.spread(told, measured.precisions)
         if drawn is not None and not told.whole:
             own = self._as_asked(meaning, drawn.mean, meaning.opposite)
-            parts = [1 - 1 / (1 + each * drawn.precision) for each in inverses]
-            counts = moved_towards(counts, own, self._spread_out(meaning, told, list(map(float, parts))))
+            weights = [float(1 - 1 / (1 + each * drawn.precision)) for each in inverses]
+            counts = mean(counts, own, self._spread_out(meaning, told, weights))
             inverses = [each / (1 + each * drawn.precision) for each in inverses]
             square += grown(drawn.precision / drawn.first)
         variances = self._spread_out(meaning, told, list(map(self._variance, inverses)))
@@ -220,7 +220,7 @@ class GrantSession:
 
     @staticmethod
     def _estimates(counts: Rounded, variances: NDArray[np.float64]) -> Estimates:
-        return Estimates(counts.counts, variances, np.full(len(variances), counts.slack * (1 + 2.0**-30)))
+        return Estimates(counts.counts, variances, np.full(len(variances), counts.slack))
 
     def _answers(self, known: Estimates, reaches: NDArray[np.float64]) -> Answers:
         answers = measured_answers(known, self._setting.records, reaches)
@@ -238,7 +238,7 @@ class GrantSession:
         if not opposite:
             return Rounded(own, counts.slack)
         others = self._setting.records - own
-        return Rounded(others, counts.slack + OPERATION * largest(others))
+        return Rounded(others, counts.slack + OPERATION * total(others))
 
 
 def _ordered(meaning: Meaning, numbers: NDArray[np.float64]) -> NDArray[np.float64]:

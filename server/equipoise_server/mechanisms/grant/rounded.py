@@ -1,8 +1,9 @@
-"""Float64 counts, each with a proven bound on how far rounding has moved it from the exact number.
+"""Float64 counts with a proven bound on their rounding errors: how far they are from what fractions would give.
 
-One operation of float64 errs by at most 2^-53 of its result. The bounds take `OPERATION` for each, which is twice
-as much: that covers what errors add to one another. Sums are exact in whole units of a power of two, so that every
-machine comes to the same numbers, in whatever order it adds.
+Let u = 2^-53. One operation of float64 errs by at most u times its result; none here over- or underflows. The
+bounds charge `OPERATION = 2 u` for each. The other half is more than what errors add to one another, and more than
+what the bounds, which are float64 too, are rounded by. Sums of whole numbers below 2^53 are exact, in whatever
+order they are added, so that every machine comes to the same counts and bounds.
 """
 
 from __future__ import annotations
@@ -21,56 +22,61 @@ OPERATION = 2.0**-52
 
 
 class Rounded(NamedTuple):
-    """Counts, float64 of any shape, in records. `slack`: by how much rounding has moved each at most."""
+    """Counts, float64 of any shape, in records, and a bound on the sum of their rounding errors.
+
+    `slack`: the absolute errors of all counts add up to no more than this many records. So it also bounds the error
+    of each count, and that of every sum of some of the counts.
+    """
 
     counts: NDArray[np.float64]
     slack: float = 0.0
 
 
 class Units(NamedTuple):
-    """A table in whole units, int64. `unit`: what one is worth. `slack`: by how much a cell was moved at most."""
+    """A table in whole units.
+
+    `numbers`: int64. `unit`: what one is worth, a power of two. `slack`: as of `Rounded`, compared with the table.
+    """
 
     numbers: NDArray[np.int64]
     unit: float
     slack: float
 
 
-def moved_towards(old: Rounded, new: Rounded, part: NDArray[np.float64] | float) -> Rounded:
-    """Return `old + (new - old) part`, count by count.
+def mean(old: Rounded, new: Rounded, weight: NDArray[np.float64] | float) -> Rounded:
+    """Return `old + (new - old) weight`, count by count.
 
     Args:
         old: some counts.
-        new: what they are moved towards, of the same shape.
-        part: how far, from 0 to 1, rounded once.
+        new: other counts, of the same shape.
+        weight: of the new ones, from 0 to 1, rounded once.
     """
-    counts = np.asarray(old.counts + (new.counts - old.counts) * part)
-    # In rounding errors of the larger of both counts: the difference is 2 of it, so that its rounding, that of the
-    # part and that of the product are 2 each. The sum's is 1.
-    moved = 7 * OPERATION * max(largest(old.counts), largest(new.counts))
-    return Rounded(counts, max(old.slack, new.slack) + moved)
+    step = (new.counts - old.counts) * weight
+    counts = np.asarray(old.counts + step)
+    # The difference, the weight and their product err by u times the step each, and the sum by u times itself.
+    return Rounded(counts, old.slack + new.slack + OPERATION * (3 * total(step) + total(counts)))
 
 
 def summed(table: Rounded, axes: Axes) -> dict[Axes, Rounded]:
     """Return a table's sums down to every subset of its axes."""
-    numbers, unit, moved = in_units(table.counts)
+    numbers, unit, slack = in_units(table.counts)
     sums = {axes: table}
     for kept in subsets(axes):
         if kept != axes:
             away = tuple(place for place, axis in enumerate(axes) if axis not in kept)
-            cells = math.prod(table.counts.shape[place] for place in away)
-            sums[kept] = Rounded(np.asarray(numbers.sum(axis=away) * unit), cells * (table.slack + moved))
+            sums[kept] = Rounded(np.asarray(numbers.sum(axis=away) * unit), table.slack + slack)
     return sums
 
 
 def in_units(table: NDArray[np.float64]) -> Units:
-    """Return a table in whole units of a power of two: whole numbers stay what they are."""
-    total = math.fsum(np.abs(table).ravel().tolist())
-    unit = 2.0 ** (math.frexp(total + 1)[1] - EXACT_BITS)
+    """Return a table in whole units of a power of two. Whole numbers that add up to less than 2^51 are exact."""
+    absolute = math.fsum(np.abs(table).ravel().tolist())
+    unit = 2.0 ** (math.frexp(absolute + 1)[1] - EXACT_BITS)
     scaled = table / unit
     numbers = np.rint(scaled)
-    return Units(numbers.astype(np.int64), unit, largest(scaled - numbers) * unit)
+    return Units(numbers.astype(np.int64), unit, int(np.count_nonzero(scaled != numbers)) * unit / 2)
 
 
-def largest(counts: NDArray[np.float64]) -> float:
-    """Return the largest absolute value."""
-    return float(np.abs(counts).max(initial=0))
+def total(counts: NDArray[np.float64]) -> float:
+    """Return a bound on the sum of absolute values: each is rounded up, so that the sum is of whole numbers."""
+    return float(np.ceil(np.abs(counts)).sum())

@@ -17,7 +17,7 @@ from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.marginal_tables import Axes
 from equipoise.residuals.released import ReleasedNumbers
 from equipoise.residuals.told_counts import StandingNoise
-from equipoise_server.mechanisms.grant.rounded import OPERATION, Rounded, largest
+from equipoise_server.mechanisms.grant.rounded import OPERATION, Rounded, total
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.residuals.estimates import Estimates, estimates_of
 from equipoise_server.mechanisms.residuals.measurement import Measured
@@ -51,7 +51,8 @@ class StandingCounts:
         """Return the measured marginal over a set of the family, in records: one dimension for each axis."""
         if axes not in self._tables:
             counts = self.measured.table(axes).counts()
-            self._tables[axes] = Rounded(counts, 3 * OPERATION * largest(counts))  # of a quotient of two integers
+            # Each is a quotient of two integers, all three of which are rounded where they are large.
+            self._tables[axes] = Rounded(counts, 3 * OPERATION * total(counts))
         return self._tables[axes]
 
     @cached_property
@@ -74,5 +75,8 @@ def combined(one: Estimates, other: Estimates) -> Estimates:
     # Of two that are both exact the first counts.
     weights = np.divide(other.variances, both, out=np.ones_like(both), where=both > 0)
     counts = one.counts * weights + other.counts * (1 - weights)
-    moved = 4 * OPERATION * np.maximum(np.abs(one.counts), np.abs(other.counts))
-    return Estimates(counts, one.variances * weights, np.maximum(one.slack, other.slack) + moved)
+    # With u as in `grant.rounded`, and the larger count M: the weights err by 2 u each, so that both products err
+    # by 4 M u for them; the other weight and the products err by 2 M u, and the sum by M u.
+    largest = np.maximum(np.abs(one.counts), np.abs(other.counts))
+    slack = np.maximum(one.slack, other.slack) + 7 * OPERATION * largest
+    return Estimates(counts, one.variances * weights, slack)
