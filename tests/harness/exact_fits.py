@@ -1,4 +1,7 @@
-"""A grant's fits in fractions: what its tables and its own noises tell without any rounding."""
+"""A grant's fits in fractions: what its tables and its own noises tell without any rounding.
+
+The theorem is the server's: `tests/unit/mechanisms/grant/test_joined_fits.py` compares that with normal equations.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from numpy.typing import NDArray
 
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.meanings import Meaning, Told, places_of, subsets
-from equipoise.queries.own_precision import Parts, cells_outside
+from equipoise.queries.own_precision import EXACTLY, Parts, cells_outside
 
 Exact = NDArray[Any]
 """Fractions, or whole numbers of Python."""
@@ -62,6 +65,8 @@ class ExactFits:
 
     def _part(self, part: Axes, measured: tuple[Fraction, Exact] | None) -> Exact | None:
         precision, known = measured or (Fraction(0), np.zeros((), dtype=object))
+        if precision == EXACTLY:
+            return known
         weighted = known * precision
         for told, paid, noisy in self._tables:
             if set(part) <= set(told.axes):

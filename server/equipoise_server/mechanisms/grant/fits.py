@@ -109,7 +109,7 @@ class Fits:
         numbers, unit, slack = in_units(table.counts)
         ordered = numbers.transpose([told.table.index(axis) for axis in (*told.axes, *told.rest)])
         away = tuple(range(len(told.axes), len(told.table)))
-        # No cell is in two counts, so that the errors of all counts are those of different cells.
+        # Each cell is in one count at most, so the counts' errors add up to no more than those of the cells.
         counts = np.asarray((ordered * told.mask).sum(axis=away)).reshape(-1) * unit
         return Rounded(counts, table.slack + slack)
 
@@ -145,8 +145,9 @@ class Fits:
                     slack += down[kept].slack
                     absolute += total(down[kept].counts)
             table = table + level / cells_outside(told, kept)
-        # A level is a sum of at most so many tables as there are sets of axes, and is divided. So many levels are
-        # added up. No result on the way has larger counts than all of these tables together.
+        # A level is divided by the number of cells that each of its own is repeated on, so its errors add up to the
+        # same as before. It has at most 2^axes additions and one division, and 2^axes levels are added up. All
+        # absolute values of any result on the way add up to no more than those of all these tables.
         operations = 2 * (1 << len(told.table)) + 1
         return Rounded(table, slack + operations * OPERATION * absolute)
 

@@ -87,7 +87,7 @@ class GrantSession:
         self._fits = Fits(self._account.precision)
         self._told: dict[bytes, tuple[int, Answers]] = {}  # by meaning: how precisely it was wanted, and its answer
         self._meanings = 0  # for which noise was drawn
-        self._excess = 1.0  # how much larger variances are at most than what was paid for buys
+        self._excess = 1.0  # the largest ratio of a variance to the one that was paid for
 
     def used_up_at(self, slot: int) -> bool:  # noqa: ARG002
         """Return False: what is left is compared with each statement's cost before it is taken."""

@@ -1,9 +1,9 @@
 """Float64 counts with a proven bound on their rounding errors: how far they are from what fractions would give.
 
 Let u = 2^-53. One operation of float64 errs by at most u times its result; none here over- or underflows. The
-bounds charge `OPERATION = 2 u` for each. The other half is more than what errors add to one another, and more than
-what the bounds, which are float64 too, are rounded by. Sums of whole numbers below 2^53 are exact, in whatever
-order they are added, so that every machine comes to the same counts and bounds.
+bounds charge `OPERATION = 2 u` for each. The spare half covers that errors are made on numbers which err already,
+and that the bounds are float64 themselves. Whole numbers whose absolute values add up to less than 2^53 have exact
+sums, in whatever order they are added, so that every machine comes to the same counts and bounds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.meanings import subsets
 
-EXACT_BITS = 52  # whole units of a table sum to less than 2^53
+EXACT_BITS = 52  # the absolute values of a table in whole units add up to less than 2^53
 OPERATION = 2.0**-52
 
 
@@ -35,7 +35,8 @@ class Rounded(NamedTuple):
 class Units(NamedTuple):
     """A table in whole units.
 
-    `numbers`: int64. `unit`: what one is worth, a power of two. `slack`: as of `Rounded`, compared with the table.
+    `numbers`: int64. `unit`: what one is worth, a power of two. `slack`: all differences from the table add up to
+    no more than this, in records.
     """
 
     numbers: NDArray[np.int64]
@@ -54,11 +55,12 @@ def mean(old: Rounded, new: Rounded, weight: NDArray[np.float64] | float) -> Rou
     step = (new.counts - old.counts) * weight
     counts = np.asarray(old.counts + step)
     # The difference, the weight and their product err by u times the step each, and the sum by u times itself.
+    # Where weights differ, old errors may count in full in some counts, and new ones in others: both slacks count.
     return Rounded(counts, old.slack + new.slack + OPERATION * (3 * total(step) + total(counts)))
 
 
 def summed(table: Rounded, axes: Axes) -> dict[Axes, Rounded]:
-    """Return a table's sums down to every subset of its axes."""
+    """Return a table's sums down to every subset of its axes: in each, every cell's error is in one sum."""
     numbers, unit, slack = in_units(table.counts)
     sums = {axes: table}
     for kept in subsets(axes):
@@ -69,7 +71,7 @@ def summed(table: Rounded, axes: Axes) -> dict[Axes, Rounded]:
 
 
 def in_units(table: NDArray[np.float64]) -> Units:
-    """Return a table in whole units of a power of two. Whole numbers that add up to less than 2^51 are exact."""
+    """Return a table in whole units. Whole numbers whose absolute values add up to less than 2^51 are exact."""
     absolute = math.fsum(np.abs(table).ravel().tolist())
     unit = 2.0 ** (math.frexp(absolute + 1)[1] - EXACT_BITS)
     scaled = table / unit
@@ -78,5 +80,5 @@ def in_units(table: NDArray[np.float64]) -> Units:
 
 
 def total(counts: NDArray[np.float64]) -> float:
-    """Return a bound on the sum of absolute values: each is rounded up, so that the sum is of whole numbers."""
+    """Return a bound on the sum of absolute values: each is rounded up, so that the sum is exact below 2^53."""
     return float(np.ceil(np.abs(counts)).sum())

@@ -51,7 +51,7 @@ class StandingCounts:
         """Return the measured marginal over a set of the family, in records: one dimension for each axis."""
         if axes not in self._tables:
             counts = self.measured.table(axes).counts()
-            # Each is a quotient of two integers, all three of which are rounded where they are large.
+            # Each is a quotient of two integers: it is rounded, and so is an integer of 2^53 or more.
             self._tables[axes] = Rounded(counts, 3 * OPERATION * total(counts))
         return self._tables[axes]
 
@@ -75,8 +75,9 @@ def combined(one: Estimates, other: Estimates) -> Estimates:
     # Of two that are both exact the first counts.
     weights = np.divide(other.variances, both, out=np.ones_like(both), where=both > 0)
     counts = one.counts * weights + other.counts * (1 - weights)
-    # With u as in `grant.rounded`, and the larger count M: the weights err by 2 u each, so that both products err
-    # by 4 M u for them; the other weight and the products err by 2 M u, and the sum by M u.
+    # With u as in `grant.rounded`, and the larger count M: a weight errs by 2 u at most, which moves the mean by
+    # 4 M u, as the counts differ by up to 2 M. The other weight and the products err by 2 M u, and the sum by M u.
+    # Both weights add up to 1, so that the larger slack holds for both.
     largest = np.maximum(np.abs(one.counts), np.abs(other.counts))
     slack = np.maximum(one.slack, other.slack) + 7 * OPERATION * largest
     return Estimates(counts, one.variances * weights, slack)
