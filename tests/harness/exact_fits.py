@@ -37,7 +37,7 @@ class ExactFits:
             self._tables.append((meaning.told, Fraction(cost, meaning.moved), table))
 
     def own(self, meaning: Meaning) -> list[Fraction]:
-        """The mean, by what was paid, of the noisy counts of just one statement, as it asks for them."""
+        """The mean, by what was paid, of one statement's noisy counts, in the order of its meaning's key."""
         drawn = self._own[meaning.key]
         paid = sum(cost for cost, _ in drawn)
         columns = zip(*(noisy for _, noisy in drawn), strict=True)
@@ -49,7 +49,7 @@ class ExactFits:
     def counts(
         self, told: Told, measured: Mapping[Axes, tuple[Fraction, Exact]] = NO_MEASUREMENT
     ) -> list[Fraction]:
-        """What all tables tell, by least squares. `measured`: parts of a measurement, each with its precision."""
+        """The least-squares fit to all tables. `measured`: each part of a measurement, with its precision."""
         parts = {part: self._part(part, measured.get(part)) for part in subsets(told.table)}
         table = np.full([told.sizes[axis] for axis in told.table], Fraction(0), dtype=object)
         for kept in subsets(told.table):

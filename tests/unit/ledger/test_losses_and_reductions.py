@@ -1,4 +1,4 @@
-"""What a lost store costs at another order, and that a charge is reduced to no more than was reserved."""
+"""A store that was lost costs its own delta and that of its conversion. A charge is only reduced to less."""
 
 from __future__ import annotations
 

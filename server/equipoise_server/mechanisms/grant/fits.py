@@ -24,7 +24,7 @@ from equipoise_server.mechanisms.grant.rounded import OPERATION, Rounded, in_uni
 
 
 class MeasuredParts(NamedTuple):
-    """What a measurement tells of parts: their precisions, and a table over each of these sets of axes."""
+    """The precisions of the parts that a measurement tells, and a function that gives each part's table."""
 
     precisions: Parts
     table: Callable[[Axes], Rounded]
@@ -78,11 +78,11 @@ class Fits:
             half_width: of these alone, if it is new.
         """
         own, before = Fraction(cost, meaning.moved), self._drawn.get(meaning.key)
+        fresh = Rounded(noisy.astype(np.float64))
         if before is None:
-            self._drawn[meaning.key] = Drawn(Rounded(noisy.astype(np.float64)), own, own, chance, half_width)
+            self._drawn[meaning.key] = Drawn(fresh, own, own, chance, half_width)
         else:
             before.precision += own
-            fresh = Rounded(noisy.astype(np.float64))
             before.mean = mean(before.mean, fresh, float(own / before.precision))
         told = meaning.told
         if told is None or not told.whole:
